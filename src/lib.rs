@@ -1,0 +1,8 @@
+//! `grid` delivers a mesh of machines: one push leaves it consistent.
+//!
+//! The rooms, from the top down; a room imports only what stands below it (DESIGN.md, section 8):
+//! [`push`], [`delivery`], [`store`], [`compose`], [`provision`], [`mesh`], [`kinds`], [`words`].
+#![forbid(unsafe_code)]
+
+pub mod kinds;
+pub mod words;

@@ -1,0 +1,138 @@
+//! SHA-256 digests, written as 64 lowercase hexadecimal digits.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest: of a file's content, or of a bundle's canonical manifest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+/// A text that is not 64 lowercase hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is 64 lowercase hexadecimal digits")]
+pub struct DigestError;
+
+impl Digest {
+    /// The digest of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of everything that `reader` yields, and how many bytes that was; the content is
+    /// never held in memory as a whole.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub fn of_reader(reader: &mut impl std::io::Read) -> std::io::Result<(Self, u64)> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 64 * 1024];
+        let mut size = 0_u64;
+        loop {
+            let n = reader.read(&mut buffer)?;
+            let Some(read) = buffer.get(..n).filter(|read| !read.is_empty()) else {
+                return Ok((Self(hasher.finalize().into()), size));
+            };
+            hasher.update(read);
+            size = size.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// A digest from its 32 bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The first twelve digits, for people.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(12).collect()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        if text.len() != 64 || !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(DigestError);
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let pair = text.get(2 * at..2 * at + 2).ok_or(DigestError)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| DigestError)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+impl schemars::JsonSchema for Digest {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Digest".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_back_what_it_prints() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(
+            digest.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!("BA78".parse::<Digest>(), Err(DigestError));
+        assert_eq!("é".repeat(32).parse::<Digest>(), Err(DigestError));
+    }
+
+    #[test]
+    fn a_streamed_digest_is_the_same() {
+        let bytes = vec![7; 200_000];
+        let (digest, size) = Digest::of_reader(&mut bytes.as_slice()).unwrap();
+        assert_eq!((digest, size), (Digest::of(&bytes), 200_000));
+    }
+}

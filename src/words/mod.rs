@@ -1,0 +1,26 @@
+//! The words that every room speaks: names, digests, generations, secrets, fence tokens.
+//!
+//! The lowest room of the house: it imports no other one. A value of these types is correct once it
+//! exists; the constructors are the only place where their rules are stated.
+
+mod command;
+mod digest;
+mod generation;
+mod name;
+mod path;
+mod secret;
+mod token;
+
+pub use command::{Command, CommandError};
+pub use digest::{Digest, DigestError};
+pub use generation::{Era, Generation};
+pub use name::{MeshName, NameError, NodeName, SecretName, ServiceName, Tag};
+pub use path::{AbsolutePath, PathError, ReleasePath};
+pub use secret::{Salt, Secret};
+pub use token::{StoreId, Token};
+
+/// Draws chance: the system's source in the binary, a seeded one in tests (DESIGN.md, section 8).
+pub trait Chance {
+    /// Fills `bytes` with random ones.
+    fn fill(&mut self, bytes: &mut [u8]);
+}
