@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod kinds;
+pub mod mesh;
 pub mod words;

@@ -19,7 +19,16 @@ pub struct Custom {
 
 /// What a consumer wants of a custom provider: any keys, for the template.
 #[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(transparent)]
 pub struct CustomWants(pub BTreeMap<String, String>);

@@ -10,8 +10,8 @@ mod rabbitmq;
 
 pub use custom::{Custom, CustomWants};
 pub use kind::{
-    Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script, Templates,
-    Value,
+    Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
+    Templates, Value,
 };
 pub use rabbitmq::{Rabbitmq, RabbitmqWants};
 

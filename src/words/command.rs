@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 const RELEASE: &str = "{release}";
 
 /// A program and its arguments; never empty, without NUL.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 #[schemars(with = "Vec<String>")]
 pub struct Command(Vec<String>);
@@ -66,7 +68,11 @@ fn quote(word: &str) -> String {
         })
         .collect();
     let line = parts.join("\"$GRID_RELEASE\"");
-    if line.is_empty() { "''".to_owned() } else { line }
+    if line.is_empty() {
+        "''".to_owned()
+    } else {
+        line
+    }
 }
 
 impl TryFrom<Vec<String>> for Command {
@@ -104,9 +110,6 @@ mod tests {
     fn a_command_without_a_program_cannot_be_made() {
         assert_eq!(Command::new(vec![]), Err(CommandError::Empty));
         assert_eq!(Command::new(vec![String::new()]), Err(CommandError::Empty));
-        assert_eq!(
-            Command::new(vec!["a\0".to_owned()]),
-            Err(CommandError::Nul)
-        );
+        assert_eq!(Command::new(vec!["a\0".to_owned()]), Err(CommandError::Nul));
     }
 }

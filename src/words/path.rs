@@ -163,9 +163,6 @@ mod tests {
         }
         assert!(matches!(ReleasePath::new("/etc"), Err(PathError::Root(_))));
         assert!(matches!(AbsolutePath::new("etc"), Err(PathError::Root(_))));
-        assert_eq!(
-            ReleasePath::new(&"a".repeat(256)),
-            Err(PathError::TooLong)
-        );
+        assert_eq!(ReleasePath::new(&"a".repeat(256)), Err(PathError::TooLong));
     }
 }

@@ -1,0 +1,395 @@
+//! The types of a checked declaration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use semver::VersionReq;
+
+use crate::kinds::{Endpoint, Provider, Wants};
+use crate::words::{
+    AbsolutePath, Command, MeshName, NodeName, ReleasePath, SecretName, ServiceName, Tag,
+};
+
+/// A mesh: all the machines of one declaration.
+#[derive(Debug, Clone)]
+pub struct Mesh {
+    /// Its name.
+    pub name: MeshName,
+    /// Which versions of grid may push it.
+    pub grid: Option<VersionReq>,
+    /// Who else may open the stored secrets.
+    pub recipients: Vec<Recipient>,
+    /// The operator's own secrets.
+    pub secrets: BTreeMap<SecretName, SecretSource>,
+    /// Its machines.
+    pub nodes: BTreeMap<NodeName, Node>,
+    /// Its services, assigned or not.
+    pub services: BTreeMap<ServiceName, Service>,
+}
+
+/// Somebody who may open the stored secrets, besides the operator whose identity made the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipient {
+    /// For people.
+    pub name: String,
+    /// An age public key, `age1…`.
+    pub key: String,
+}
+
+/// Where a secret of the operator's comes from. Paths are relative to the declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A file that age encrypted for the operator's identity.
+    AgeFile(Utf8PathBuf),
+    /// What a command prints, less one trailing newline.
+    Command(Command),
+    /// A variable of the environment.
+    Environment(String),
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its name.
+    pub name: NodeName,
+    /// A name or an IP address (IPv6 without brackets); absent: the machine's name, through ssh_config
+    /// and DNS.
+    pub address: Option<String>,
+    /// The port of its sshd; absent: as ssh_config says, else 22.
+    pub port: Option<u16>,
+    /// The login; absent: as ssh_config says, else the operator's own.
+    pub user: Option<String>,
+    /// A private key file to offer besides the agent's and ssh_config's.
+    pub identity: Option<Utf8PathBuf>,
+    /// Where releases lie on it.
+    pub root: AbsolutePath,
+    /// How the machine side gains root; absent: not at all.
+    pub become_root: Option<Become>,
+    /// How it is reached.
+    pub courier: CourierKind,
+    /// Its tags.
+    pub tags: BTreeSet<Tag>,
+    /// Declared, but not sent to.
+    pub hold: Option<Hold>,
+}
+
+impl Node {
+    /// Where consumers on other machines reach its services: its address, else its name.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.address.as_deref().unwrap_or(self.name.as_str())
+    }
+}
+
+/// How the machine side gains root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Become {
+    /// `sudo -n`.
+    Sudo,
+}
+
+/// How a machine is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CourierKind {
+    /// The `ssh2` crate.
+    Ssh,
+    /// A directory of the controller's own machine.
+    Local,
+}
+
+/// Why a machine is not sent to, and until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// For people.
+    pub reason: String,
+    /// The first day on which it is sent to again; absent: until the hold is taken away.
+    pub until: Option<jiff::civil::Date>,
+}
+
+impl Hold {
+    /// Whether it still holds on `today`.
+    #[must_use]
+    pub fn is_in_force(&self, today: jiff::civil::Date) -> bool {
+        self.until.is_none_or(|until| today < until)
+    }
+}
+
+/// Something on machines that may provide, consume, or both.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Its name.
+    pub name: ServiceName,
+    /// Where it is assigned (tags resolved); empty: declared, not assigned.
+    pub nodes: BTreeSet<NodeName>,
+    /// What it gives others an account on.
+    pub provides: Option<Provides>,
+    /// Whom it needs an account on.
+    pub consumes: BTreeMap<ServiceName, Consumption>,
+    /// Its files.
+    pub files: Vec<FileDeclaration>,
+    /// Runs in the new release before the switch.
+    pub test: Option<Command>,
+    /// Makes the service take its files.
+    pub apply: Option<Command>,
+    /// Holds when the service is well; run until it does or time is up.
+    pub check: Option<Command>,
+    /// Runs when the service leaves the machine.
+    pub remove: Option<Command>,
+    /// Which comes first when it moves and nobody binds to it.
+    pub moves: Move,
+    /// How long each step may take.
+    pub limits: Limits,
+}
+
+/// What a service gives others an account on.
+#[derive(Debug, Clone)]
+pub struct Provides {
+    /// The kind and its settings.
+    pub provider: Provider,
+    /// Where consumers reach it; absent: the address of its machine (one machine only).
+    pub host: Option<String>,
+    /// Its port.
+    pub port: u16,
+}
+
+/// A consumption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consumption {
+    /// Whether the service is kept from starting until its grant is acknowledged.
+    pub wait: bool,
+    /// In the words of the provider's kind.
+    pub wants: Wants,
+}
+
+/// Which comes first when a service moves to another machine and nobody binds to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Move {
+    /// The old machine removes it, then the new one starts it.
+    #[default]
+    StopFirst,
+    /// The new machine starts it, then the old one removes it.
+    StartFirst,
+}
+
+/// A file of a service.
+#[derive(Debug, Clone)]
+pub struct FileDeclaration {
+    /// Where it goes.
+    pub path: FilePath,
+    /// Where its content comes from.
+    pub content: FileContent,
+    /// Its mode; absent: 0644, or 0640 with an owner and 0600 without where it holds a secret.
+    pub mode: Option<FileMode>,
+    /// Its owner and group; absent: whom the machine side runs as.
+    pub owner: Option<Owner>,
+}
+
+/// Where a file goes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FilePath {
+    /// In the service's folder of the release.
+    Release(ReleasePath),
+    /// Installed there on the machine.
+    Absolute(AbsolutePath),
+}
+
+/// Where a file's content comes from. Paths are relative to the declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileContent {
+    /// A template: Jinja2.
+    Template(Utf8PathBuf),
+    /// A file, as it is.
+    Source(Utf8PathBuf),
+    /// A text in the declaration itself.
+    Inline(String),
+}
+
+/// Permission bits, at most 0o7777.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileMode(u16);
+
+impl FileMode {
+    /// From its bits; `None` above 0o7777.
+    #[must_use]
+    pub fn new(bits: u16) -> Option<Self> {
+        (bits <= 0o7777).then_some(Self(bits))
+    }
+
+    /// The bits.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Reads `0640` or `640`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if !(3..=5).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        u16::from_str_radix(text, 8).ok().and_then(Self::new)
+    }
+}
+
+impl std::fmt::Display for FileMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04o}", self.0)
+    }
+}
+
+/// `user` or `user:group`: POSIX portable names, so that no list of the receiving script's can be forged.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner(String);
+
+impl Owner {
+    /// Parses an owner; `None` when it is not `user` or `user:group`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let portable = |name: &str| {
+            !name.is_empty()
+                && name.len() <= 32
+                && !name.starts_with('-')
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        };
+        let mut parts = text.split(':');
+        let user = parts.next().is_some_and(portable);
+        let group = parts.next().is_none_or(portable);
+        (user && group && parts.next().is_none()).then(|| Self(text.to_owned()))
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How long each step of a service may take; whole seconds, at least one, at most an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// `test`; default 30 s.
+    pub test: Duration,
+    /// Loading a grant list; default 60 s.
+    pub load: Duration,
+    /// `apply`; default 60 s.
+    pub apply: Duration,
+    /// Until `check` holds; default 30 s.
+    pub check: Duration,
+    /// `remove`; default 60 s.
+    pub remove: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            test: Duration::from_secs(30),
+            load: Duration::from_secs(60),
+            apply: Duration::from_secs(60),
+            check: Duration::from_secs(30),
+            remove: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Mesh {
+    /// Where consumers reach a provider: its declared host, else its only machine's. `None`: it is on no
+    /// machine, or provides nothing.
+    #[must_use]
+    pub fn endpoint(&self, provider: &ServiceName) -> Option<Endpoint> {
+        let service = self.services.get(provider)?;
+        let provides = service.provides.as_ref()?;
+        let host = match &provides.host {
+            Some(host) => host.clone(),
+            None => self.nodes.get(service.nodes.first()?)?.host().to_owned(),
+        };
+        Some(Endpoint {
+            host,
+            port: provides.port,
+        })
+    }
+
+    /// Whether `consumer` is assigned and consumes `provider`, and how.
+    #[must_use]
+    pub fn consumption(
+        &self,
+        provider: &ServiceName,
+        consumer: &ServiceName,
+    ) -> Option<&Consumption> {
+        self.services
+            .get(consumer)
+            .filter(|service| !service.nodes.is_empty())?
+            .consumes
+            .get(provider)
+    }
+
+    /// The services assigned to a machine, in order of name.
+    pub fn services_on<'a>(&'a self, node: &'a NodeName) -> impl Iterator<Item = &'a Service> {
+        self.services
+            .values()
+            .filter(move |service| service.nodes.contains(node))
+    }
+
+    /// The number of services in the longest chain of consumers: 1 for a service that consumes nothing
+    /// (DESIGN.md, section 4: `--max-rounds` is by default four more).
+    #[must_use]
+    pub fn longest_chain(&self) -> usize {
+        fn depth<'a>(
+            mesh: &'a Mesh,
+            name: &'a ServiceName,
+            known: &mut BTreeMap<&'a ServiceName, usize>,
+        ) -> usize {
+            if let Some(&depth) = known.get(name) {
+                return depth;
+            }
+            known.insert(name, 1); // a circle, allowed where one does not wait, counts once
+            let longest = mesh
+                .services
+                .get(name)
+                .into_iter()
+                .flat_map(|service| service.consumes.keys())
+                .map(|provider| depth(mesh, provider, known))
+                .max()
+                .unwrap_or(0);
+            known.insert(name, longest.saturating_add(1));
+            longest.saturating_add(1)
+        }
+        let mut known = BTreeMap::new();
+        self.services
+            .keys()
+            .map(|name| depth(self, name, &mut known))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_owners_are_read_as_chmod_and_chown_write_them() {
+        assert_eq!(FileMode::parse("0640").unwrap().to_string(), "0640");
+        assert_eq!(FileMode::parse("755").unwrap().bits(), 0o755);
+        for wrong in ["", "8", "0888", "17777", "+640"] {
+            assert_eq!(FileMode::parse(wrong), None, "{wrong}");
+        }
+        assert!(Owner::parse("billing:billing").is_some());
+        assert!(Owner::parse("www-data").is_some());
+        for wrong in ["", ":", "a:", "a:b:c", "-x", "a b", "a\nb"] {
+            assert_eq!(Owner::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_hold_ends_on_its_day() {
+        let hold = Hold {
+            reason: "rack".into(),
+            until: Some(jiff::civil::date(2026, 12, 1)),
+        };
+        assert!(hold.is_in_force(jiff::civil::date(2026, 11, 30)));
+        assert!(!hold.is_in_force(jiff::civil::date(2026, 12, 1)));
+    }
+}
