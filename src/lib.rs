@@ -4,6 +4,9 @@
 //! [`push`], [`delivery`], [`store`], [`compose`], [`provision`], [`mesh`], [`kinds`], [`words`].
 #![forbid(unsafe_code)]
 
+pub mod compose;
+pub mod delivery;
 pub mod kinds;
 pub mod mesh;
+pub mod provision;
 pub mod words;

@@ -1,0 +1,221 @@
+//! The manifest: what a bundle holds, and the digest that names it.
+//!
+//! Format 1. It lies on machines and in stores, so it only ever grows by optional fields; another meaning is
+//! another format number. Canonical form: this JSON, without white space, maps and sets in order.
+//! It holds hashes, never contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::kinds::{Provider, Wants};
+use crate::words::{
+    AbsolutePath, Digest, Generation, MeshName, NodeName, ReleasePath, ServiceName,
+};
+
+/// The format that this grid writes.
+pub const FORMAT: u32 = 1;
+
+/// What a machine is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Manifest {
+    /// The format; 1.
+    pub format: u32,
+    /// Of which mesh.
+    pub mesh: MeshName,
+    /// For which machine.
+    pub node: NodeName,
+    /// Its services.
+    pub services: BTreeMap<ServiceName, ServiceManifest>,
+}
+
+/// One service of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ServiceManifest {
+    /// The accounts that its files carry, by provider.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bindings: BTreeMap<ServiceName, Bound>,
+    /// Its kind and settings, if it provides: from these its list can be written, whatever the declaration
+    /// says by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provides: Option<Provider>,
+    /// Its grant list, if it provides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<Grants>,
+    /// Its files and commands, in order of path.
+    pub files: Vec<FileEntry>,
+    /// Time limits of its steps, in seconds.
+    pub limits: StepSeconds,
+}
+
+/// A consumer's account, as its files carry it.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Bound {
+    /// Which generation.
+    pub generation: Generation,
+    /// What the consumer wanted when it was bound.
+    pub wants: Wants,
+    /// The provider's machines when it was bound.
+    pub nodes: BTreeSet<NodeName>,
+}
+
+/// One line of a grant list.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Grant {
+    /// Whose account.
+    pub consumer: ServiceName,
+    /// Which generation of it.
+    pub generation: Generation,
+    /// What it may do.
+    pub wants: Wants,
+}
+
+/// A grant list by generation: a pure read of what was issued.
+pub type Grants = BTreeSet<Grant>;
+
+/// A file of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileEntry {
+    /// Below the release.
+    pub path: ReleasePath,
+    /// Permission bits.
+    pub mode: u16,
+    /// `user` or `user:group`; absent: whom the machine side runs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Of its content.
+    pub sha256: Digest,
+    /// In bytes.
+    pub size: u64,
+    /// Where it is installed besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<AbsolutePath>,
+}
+
+/// Time limits of a service's steps, in whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepSeconds {
+    /// `test`.
+    pub test: u64,
+    /// Loading a grant list, and reading it back.
+    pub load: u64,
+    /// `apply`.
+    pub apply: u64,
+    /// Until `check` holds.
+    pub check: u64,
+    /// `remove`.
+    pub remove: u64,
+}
+
+/// The steps of a service that are a command on the machine. Each stands in the release as a text of shell,
+/// at [`Step::path`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Before the switch.
+    Test,
+    /// Makes a provider admit its list, from standard input.
+    Load,
+    /// Reads the list back, from standard input.
+    Verify,
+    /// Makes the service take its files.
+    Apply,
+    /// Holds when the service is well.
+    Check,
+    /// When the service leaves.
+    Remove,
+}
+
+impl Step {
+    /// Every step, in the order in which they run.
+    pub const ALL: [Self; 6] = [
+        Self::Test,
+        Self::Load,
+        Self::Verify,
+        Self::Apply,
+        Self::Check,
+        Self::Remove,
+    ];
+
+    /// Its name, in paths and in output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Load => "load",
+            Self::Verify => "verify",
+            Self::Apply => "apply",
+            Self::Check => "check",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// Where it stands in a release: `commands/<service>/<step>`.
+    #[must_use]
+    pub fn path(self, service: &ServiceName) -> String {
+        format!("commands/{service}/{}", self.name())
+    }
+}
+
+impl Manifest {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn canonical(&self) -> Vec<u8> {
+        // Neither maps with keys other than text nor failing implementations are among the types.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The digest that names the bundle: SHA-256 over the canonical bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.canonical())
+    }
+
+    /// All files, in order of service and path.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.services.values().flat_map(|service| &service.files)
+    }
+
+    /// The services in the order in which they are loaded and applied: providers before the consumers
+    /// that are bound to them here, else by name. A circle (where one does not wait) is cut at its
+    /// first name.
+    #[must_use]
+    pub fn apply_order(&self) -> Vec<&ServiceName> {
+        fn place<'a>(
+            manifest: &'a Manifest,
+            name: &'a ServiceName,
+            seen: &mut BTreeSet<&'a ServiceName>,
+            order: &mut Vec<&'a ServiceName>,
+        ) {
+            let Some(service) = manifest.services.get(name) else {
+                return;
+            };
+            if !seen.insert(name) {
+                return;
+            }
+            for provider in service.bindings.keys() {
+                place(manifest, provider, seen, order);
+            }
+            order.push(name);
+        }
+        let (mut seen, mut order) = (BTreeSet::new(), Vec::new());
+        for name in self.services.keys() {
+            place(self, name, &mut seen, &mut order);
+        }
+        order
+    }
+}
+
+impl ServiceManifest {
+    /// The file of its grant list, `services/<service>/grants.<extension>`.
+    #[must_use]
+    pub fn grant_file(&self, service: &ServiceName) -> Option<&FileEntry> {
+        let prefix = format!("services/{service}/grants.");
+        self.files
+            .iter()
+            .find(|file| self.grants.is_some() && file.path.as_str().starts_with(&prefix))
+    }
+}

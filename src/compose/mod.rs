@@ -1,0 +1,22 @@
+//! Composition: `(mesh, provisions, last sent, attempts, node) -> bundle`, pure and deterministic
+//! (DESIGN.md, section 3).
+//!
+//! Where each rule of that section lives:
+//!
+//! | rule | file |
+//! |---|---|
+//! | what counts as *in use* and *acknowledged* | `sent.rs` |
+//! | 1, grants | `grants.rs` |
+//! | 2, bindings and waiting | `bindings.rs` |
+//! | 3, leaving; 4, moving; 5, revoked | `services.rs` |
+//! | what the bytes are | `render.rs`, `templates.rs`, `manifest.rs` |
+
+pub mod bindings;
+pub mod bundle;
+pub mod grants;
+pub mod manifest;
+pub mod sent;
+pub mod services;
+pub mod world;
+
+pub use world::World;

@@ -1,0 +1,205 @@
+//! What machines hold, as far as it is known: last sent and unsettled attempts. Here stand the two notions
+//! that all rules rest on (DESIGN.md, section 3): *in use* and *acknowledged*.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::manifest::{Bound, Grants, Manifest, ServiceManifest};
+use crate::kinds::Wants;
+use crate::words::{Digest, Generation, NodeName, ServiceName, Token};
+
+/// What a machine last acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The token of that send: what the next one means to replace.
+    pub token: Token,
+    /// What it holds.
+    pub manifest: Arc<Manifest>,
+    /// Lists newer than the manifest's: those that stayed when the rest was rolled back.
+    pub lists: BTreeMap<ServiceName, Grants>,
+    /// Where it was reached, for a machine that leaves the declaration or changes its address.
+    pub address: String,
+}
+
+impl Sent {
+    /// The grant list that is loaded for a provider.
+    #[must_use]
+    pub fn grants(&self, provider: &ServiceName) -> Option<&Grants> {
+        self.lists
+            .get(provider)
+            .or_else(|| self.manifest.services.get(provider)?.grants.as_ref())
+    }
+}
+
+/// A send that was begun and has no receipt yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The token of that send.
+    pub token: Token,
+    /// What it carried.
+    pub manifest: Arc<Manifest>,
+}
+
+/// What is known of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// What it last acknowledged; absent: it was never sent, or forgotten.
+    pub sent: Option<Sent>,
+    /// A send that is not settled: the machine is *uncertain*.
+    pub attempt: Option<Attempt>,
+    /// The bundle that was last rolled back there: not flushed again, only when named or when it
+    /// composes differently.
+    pub rolled_back: Option<Digest>,
+    /// Services that `grid forget NODE --service` took as gone from it.
+    pub forgotten: BTreeSet<ServiceName>,
+}
+
+impl Machine {
+    /// A machine of which nothing is known.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self {
+            sent: None,
+            attempt: None,
+            rolled_back: None,
+            forgotten: BTreeSet::new(),
+        }
+    }
+
+    /// A service as last acknowledged there.
+    #[must_use]
+    pub fn holds(&self, service: &ServiceName) -> Option<&ServiceManifest> {
+        let held = self.sent.as_ref()?.manifest.services.get(service)?;
+        (!self.forgotten.contains(service)).then_some(held)
+    }
+
+    /// The services as last acknowledged there.
+    pub fn services(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
+        self.sent
+            .iter()
+            .flat_map(|sent| &sent.manifest.services)
+            .filter(|(name, _)| !self.forgotten.contains(*name))
+    }
+
+    /// The services that may be there: as last acknowledged, and as attempted.
+    fn possible(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
+        let attempted = self
+            .attempt
+            .iter()
+            .flat_map(|attempt| &attempt.manifest.services)
+            .filter(|(name, _)| !self.forgotten.contains(*name));
+        self.services().chain(attempted)
+    }
+
+    /// What the machine admits on `provider` for certain (rule 2, "acknowledged"): what is on its last
+    /// acknowledged list and, while an attempt is not settled, on that attempt's list too. `None`: it
+    /// never had a list.
+    #[must_use]
+    pub fn admits(&self, provider: &ServiceName) -> Option<Grants> {
+        let held = self
+            .holds(provider)
+            .and(self.sent.as_ref())
+            .and_then(|sent| sent.grants(provider));
+        let Some(attempt) = &self.attempt else {
+            return held.cloned();
+        };
+        match attempt.manifest.services.get(provider) {
+            None => held.map(|_| Grants::new()),
+            Some(service) => {
+                let attempted = service.grants.as_ref();
+                Some(match (held, attempted) {
+                    (Some(held), Some(attempted)) => {
+                        held.intersection(attempted).cloned().collect()
+                    }
+                    _ => Grants::new(),
+                })
+            }
+        }
+    }
+}
+
+/// Every machine that was ever sent to or attempted, declared or not.
+pub type Fleet = BTreeMap<NodeName, Machine>;
+
+/// What is *in use*: while the last sent, or an unsettled attempt, of any machine binds to it.
+#[derive(Debug, Clone, Default)]
+pub struct Uses {
+    accounts: BTreeMap<ServiceName, BTreeMap<ServiceName, BTreeSet<(Generation, Wants)>>>,
+    machines: BTreeMap<ServiceName, BTreeSet<NodeName>>,
+    holders: BTreeMap<ServiceName, BTreeSet<NodeName>>,
+}
+
+impl Uses {
+    /// Reads the fleet.
+    #[must_use]
+    pub fn of(fleet: &Fleet) -> Self {
+        let mut uses = Self::default();
+        for (node, machine) in fleet {
+            for (consumer, service) in machine.possible() {
+                uses.holders
+                    .entry(consumer.clone())
+                    .or_default()
+                    .insert(node.clone());
+                for (provider, bound) in &service.bindings {
+                    uses.add(provider, consumer, bound);
+                }
+            }
+        }
+        uses
+    }
+
+    fn add(&mut self, provider: &ServiceName, consumer: &ServiceName, bound: &Bound) {
+        self.accounts
+            .entry(provider.clone())
+            .or_default()
+            .entry(consumer.clone())
+            .or_default()
+            .insert((bound.generation, bound.wants.clone()));
+        self.machines
+            .entry(provider.clone())
+            .or_default()
+            .extend(bound.nodes.iter().cloned());
+    }
+
+    /// The accounts of `consumer` on `provider` that are in use, oldest first.
+    pub fn accounts<'a>(
+        &'a self,
+        provider: &ServiceName,
+        consumer: &ServiceName,
+    ) -> impl DoubleEndedIterator<Item = &'a (Generation, Wants)> {
+        self.accounts
+            .get(provider)
+            .and_then(|consumers| consumers.get(consumer))
+            .into_iter()
+            .flatten()
+    }
+
+    /// Every account on `provider` that is in use.
+    pub fn consumers<'a>(
+        &'a self,
+        provider: &ServiceName,
+    ) -> impl Iterator<Item = (&'a ServiceName, &'a BTreeSet<(Generation, Wants)>)> {
+        self.accounts.get(provider).into_iter().flatten()
+    }
+
+    /// The machines that may hold `service`: as last acknowledged, or as attempted.
+    pub fn holders<'a>(&'a self, service: &ServiceName) -> impl Iterator<Item = &'a NodeName> {
+        self.holders.get(service).into_iter().flatten()
+    }
+
+    /// Whether somebody is bound to `provider`, on whatever machine.
+    #[must_use]
+    pub fn is_bound_to(&self, provider: &ServiceName) -> bool {
+        self.machines
+            .get(provider)
+            .is_some_and(|nodes| !nodes.is_empty())
+    }
+
+    /// Whether somebody is bound to `provider` on `node`.
+    #[must_use]
+    pub fn is_machine_in_use(&self, provider: &ServiceName, node: &NodeName) -> bool {
+        self.machines
+            .get(provider)
+            .is_some_and(|nodes| nodes.contains(node))
+    }
+}

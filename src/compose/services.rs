@@ -1,0 +1,201 @@
+//! Rules 3 to 5 (DESIGN.md, section 3): which services a machine holds, and which of them wait.
+//!
+//! 3. *Leaving*: a service that the declaration took from a machine stays while it is in use there.
+//! 4. *Moving*: one to which nobody binds starts on its new machine once the old one acknowledged its
+//!    removal, or the other way round with `move = "start-first"`; one to which somebody binds starts first.
+//! 5. *Revoked*: a service with a revoked consumption is composed away, or stays as last acknowledged
+//!    while it is in use; it does not wait.
+//!
+//! A service that waits stays as last acknowledged, or stays out; its own grant list is current all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::World;
+use super::bindings;
+use super::grants;
+use super::manifest::{Bound, Grants};
+use crate::mesh::{Move, Service};
+use crate::words::{NodeName, ServiceName};
+
+/// A service in a bundle, before its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// As the declaration says now.
+    Declared {
+        /// Its accounts, by provider.
+        bindings: BTreeMap<ServiceName, Bound>,
+        /// Its list, if it provides.
+        grants: Option<Grants>,
+    },
+    /// As last acknowledged, but for its list.
+    Kept {
+        /// Its list, if it provides.
+        grants: Option<Grants>,
+    },
+}
+
+impl Placed {
+    /// Its list, if it provides.
+    #[must_use]
+    pub fn grants(&self) -> Option<&Grants> {
+        match self {
+            Self::Declared { grants, .. } | Self::Kept { grants } => grants.as_ref(),
+        }
+    }
+}
+
+/// Why a service waits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wait {
+    /// For these providers to acknowledge a grant (rule 2).
+    Grant(BTreeSet<ServiceName>),
+    /// For these machines to acknowledge its removal (rule 4).
+    Removal(BTreeSet<NodeName>),
+}
+
+/// A machine's services, before their bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// What the bundle holds.
+    pub services: BTreeMap<ServiceName, Placed>,
+    /// What is assigned here and waits.
+    pub waits: BTreeMap<ServiceName, Wait>,
+    /// What is assigned here and has a revoked consumption.
+    pub revoked: BTreeSet<ServiceName>,
+}
+
+/// Rule 5: whether a service has a revoked consumption.
+#[must_use]
+pub fn is_taken_away(world: &World<'_>, service: &Service) -> bool {
+    service.consumes.keys().any(|provider| {
+        world
+            .provisions
+            .get(provider, &service.name)
+            .is_some_and(crate::provision::Provision::is_revoked)
+    })
+}
+
+/// Rule 4: the machines whose acknowledgement of its removal a service that is new on `node` has to await.
+fn removals_to_await(world: &World<'_>, service: &Service, node: &NodeName) -> BTreeSet<NodeName> {
+    let new_here = world.machine(node).holds(&service.name).is_none();
+    let somebody_binds = world.uses.is_bound_to(&service.name);
+    if !new_here || service.moves == Move::StartFirst || somebody_binds {
+        return BTreeSet::new();
+    }
+    world
+        .uses
+        .holders(&service.name)
+        .filter(|other| !service.nodes.contains(*other))
+        .cloned()
+        .collect()
+}
+
+/// Rule 3: whether a service that the declaration took from `node` stays there for now.
+fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
+    let starts_first = world.mesh.services.get(name).is_some_and(|service| {
+        service.moves == Move::StartFirst
+            && service
+                .nodes
+                .iter()
+                .any(|new| world.machine(new).holds(name).is_none())
+    });
+    starts_first || world.uses.is_machine_in_use(name, node)
+}
+
+/// As last acknowledged on `node`, with a current list.
+fn kept(world: &World<'_>, name: &ServiceName, node: &NodeName) -> Option<Placed> {
+    let held = world.machine(node).holds(name)?;
+    let grants = held.grants.as_ref().map(|_| grants::list(world, name));
+    Some(Placed::Kept { grants })
+}
+
+/// What `service` is composed with on `node`, or why it waits. `here`: the bundle so far.
+fn start(
+    world: &World<'_>,
+    service: &Service,
+    node: &NodeName,
+    here: &BTreeMap<ServiceName, Placed>,
+) -> Result<Placed, Wait> {
+    let old = removals_to_await(world, service, node);
+    if !old.is_empty() {
+        return Err(Wait::Removal(old));
+    }
+    let mut bindings = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for (provider, consumption) in &service.consumes {
+        match bindings::bind(world, provider, service, consumption, node, here) {
+            Some(bound) => {
+                bindings.insert(provider.clone(), bound);
+            }
+            None => {
+                missing.insert(provider.clone());
+            }
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Wait::Grant(missing));
+    }
+    let grants = service
+        .provides
+        .as_ref()
+        .map(|_| grants::list(world, &service.name));
+    Ok(Placed::Declared { bindings, grants })
+}
+
+/// Which services `node` holds. Providers on it count for the consumers on it, so services are taken until
+/// none further can start.
+#[must_use]
+pub fn outline(world: &World<'_>, node: &NodeName) -> Outline {
+    let mut outline = Outline::default();
+    let mut todo: Vec<&Service> = world.mesh.services_on(node).collect();
+    loop {
+        let before = todo.len();
+        todo.retain(|service| !take(world, service, node, &mut outline));
+        if todo.len() == before {
+            break;
+        }
+    }
+    for service in todo {
+        if let Some(placed) = kept(world, &service.name, node) {
+            outline.services.insert(service.name.clone(), placed);
+        }
+    }
+    for (name, _) in world.machine(node).services() {
+        let assigned = world
+            .mesh
+            .services
+            .get(name)
+            .is_some_and(|service| service.nodes.contains(node));
+        if !assigned && stays(world, name, node) {
+            if let Some(placed) = kept(world, name, node) {
+                outline.services.insert(name.clone(), placed);
+            }
+        }
+    }
+    outline
+}
+
+/// Takes one service into the outline; returns whether it is done with.
+fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Outline) -> bool {
+    let name = &service.name;
+    if is_taken_away(world, service) {
+        outline.revoked.insert(name.clone());
+        if world.uses.is_machine_in_use(name, node) {
+            if let Some(placed) = kept(world, name, node) {
+                outline.services.insert(name.clone(), placed);
+            }
+        }
+        return true;
+    }
+    match start(world, service, node, &outline.services) {
+        Ok(placed) => {
+            outline.waits.remove(name);
+            outline.services.insert(name.clone(), placed);
+            true
+        }
+        Err(wait) => {
+            outline.waits.insert(name.clone(), wait);
+            false
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What comes back from a machine. All of it is data from outside: bounded, cleaned of control
+//! characters, and checked before it is believed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::compose::manifest::{Grants, Manifest};
+use crate::words::{ServiceName, Token};
+
+/// The step at which a send failed. Each is a message and, in JSON, a stable label of its own.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailedStep {
+    /// The name does not resolve.
+    Resolve,
+    /// No connection: refused, unreachable, timed out.
+    Connect,
+    /// The host key is unknown, changed or revoked.
+    HostKey,
+    /// Nobody logged in.
+    Authenticate,
+    /// The machine side did not start: no POSIX shell, sudo wants a password, a tool is missing.
+    Start,
+    /// Another send holds the machine's lock.
+    Lock,
+    /// A source file changed or vanished while it was sent.
+    Source,
+    /// Files did not arrive whole: the connection broke, the disk is full.
+    Unpack,
+    /// A hash is not what it should be.
+    Verify,
+    /// A service's `test`.
+    Test,
+    /// `current` could not be switched.
+    Switch,
+    /// A file could not be installed.
+    Install,
+    /// A provider refused its list.
+    Load,
+    /// A service's `apply`.
+    Apply,
+    /// A service's `check`, or the reading back of a list.
+    Check,
+    /// A service's `remove`.
+    Remove,
+    /// The connection broke, or what came back made no sense, after the machine side was started.
+    Receipt,
+}
+
+/// Why a send failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// At which step.
+    pub step: FailedStep,
+    /// Of which service, if it is a service's step.
+    pub service: Option<ServiceName>,
+    /// The cause, one line.
+    pub cause: String,
+    /// The last lines that the step printed; at most 20 of at most 500 characters.
+    pub output: Vec<String>,
+    /// What to type or to do next, if there is something.
+    pub hint: Option<String>,
+}
+
+/// A send that the machine acknowledged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Bytes of content that were sent; 0: the machine had every file.
+    pub bytes: u64,
+    /// Files that were sent.
+    pub files: u64,
+    /// Services that were loaded or applied, in that order.
+    pub applied: Vec<ServiceName>,
+    /// What was found to have drifted and was mended: one line each.
+    pub mended: Vec<String>,
+    /// Services that left.
+    pub removed: Vec<ServiceName>,
+    /// What deserves a word: one line each.
+    pub notes: Vec<String>,
+}
+
+/// How a send ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The bundle is in force, every list loaded, every check held.
+    Applied(Applied),
+    /// No connection was made: the machine received nothing.
+    NotReached(Failure),
+    /// The machine refused before it changed anything: it holds what it held.
+    Refused(Failure),
+    /// The previous release is in force again; the lists of these providers, which were there before, are the new ones.
+    RolledBack {
+        /// What failed.
+        failure: Failure,
+        /// The providers whose newer list stayed loaded.
+        lists: BTreeSet<ServiceName>,
+    },
+    /// Nobody knows what the machine holds: the connection broke, or the roll-back failed.
+    Uncertain(Failure),
+    /// The fence: the machine holds the token of another send. Nothing was changed.
+    Fenced {
+        /// What it holds; `None`: nothing, where something was expected.
+        held: Option<Token>,
+        /// The last lines of the machine's own log: who was there.
+        log: Vec<String>,
+    },
+}
+
+/// What a machine holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// The token of the send that it last took; `None`: never any.
+    pub token: Option<Token>,
+    /// The manifest of its current release; `None`: it has none.
+    pub manifest: Option<Arc<Manifest>>,
+    /// Lists newer than the manifest's, kept from a send that was rolled back.
+    pub lists: BTreeMap<ServiceName, Grants>,
+    /// The last lines of the machine's own log.
+    pub log: Vec<String>,
+}
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// What it holds.
+    Holds(Holding),
+    /// It could not be asked.
+    Unknown(Failure),
+}
