@@ -13,10 +13,15 @@
 
 pub mod bindings;
 pub mod bundle;
+pub mod environment;
 pub mod grants;
 pub mod manifest;
+pub mod render;
 pub mod sent;
 pub mod services;
+pub mod sources;
+pub mod templates;
 pub mod world;
 
+pub use render::{ComposeError, Composer, Composition};
 pub use world::World;

@@ -11,8 +11,6 @@ use crate::words::{Digest, Generation, NodeName, ServiceName, Token};
 /// What a machine last acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// The token of that send: what the next one means to replace.
-    pub token: Token,
     /// What it holds.
     pub manifest: Arc<Manifest>,
     /// Lists newer than the manifest's: those that stayed when the rest was rolled back.
@@ -43,6 +41,9 @@ pub struct Attempt {
 /// What is known of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
+    /// The token of the send that it last took, which the next one means to replace; also where that send
+    /// was rolled back. Absent: it never took one.
+    pub token: Option<Token>,
     /// What it last acknowledged; absent: it was never sent, or forgotten.
     pub sent: Option<Sent>,
     /// A send that is not settled: the machine is *uncertain*.
@@ -59,6 +60,7 @@ impl Machine {
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
+            token: None,
             sent: None,
             attempt: None,
             rolled_back: None,

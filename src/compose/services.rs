@@ -166,10 +166,11 @@ pub fn outline(world: &World<'_>, node: &NodeName) -> Outline {
             .services
             .get(name)
             .is_some_and(|service| service.nodes.contains(node));
-        if !assigned && stays(world, name, node) {
-            if let Some(placed) = kept(world, name, node) {
-                outline.services.insert(name.clone(), placed);
-            }
+        if !assigned
+            && stays(world, name, node)
+            && let Some(placed) = kept(world, name, node)
+        {
+            outline.services.insert(name.clone(), placed);
         }
     }
     outline
@@ -180,10 +181,10 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
     let name = &service.name;
     if is_taken_away(world, service) {
         outline.revoked.insert(name.clone());
-        if world.uses.is_machine_in_use(name, node) {
-            if let Some(placed) = kept(world, name, node) {
-                outline.services.insert(name.clone(), placed);
-            }
+        if world.uses.is_machine_in_use(name, node)
+            && let Some(placed) = kept(world, name, node)
+        {
+            outline.services.insert(name.clone(), placed);
         }
         return true;
     }

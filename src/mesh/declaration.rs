@@ -126,6 +126,8 @@ pub struct Service {
     pub provides: Option<Provides>,
     /// Whom it needs an account on.
     pub consumes: BTreeMap<ServiceName, Consumption>,
+    /// The owner of its bindings, and of its files where they name none.
+    pub owner: Option<Owner>,
     /// Its files.
     pub files: Vec<FileDeclaration>,
     /// Runs in the new release before the switch.
@@ -179,7 +181,7 @@ pub struct FileDeclaration {
     pub path: FilePath,
     /// Where its content comes from.
     pub content: FileContent,
-    /// Its mode; absent: 0644, or 0640 with an owner and 0600 without where it holds a secret.
+    /// Its mode; absent: 0644, or where it holds a secret 0640 with an owner and 0600 without.
     pub mode: Option<FileMode>,
     /// Its owner and group; absent: whom the machine side runs as.
     pub owner: Option<Owner>,

@@ -1,0 +1,547 @@
+//! From an outline to the bytes of a bundle.
+//!
+//! Where things stand in a release:
+//!
+//! ```text
+//! services/<service>/<path>                       its own files
+//! services/<consumer>/bindings/<provider>/<entry> the binding (servicebinding.io)
+//! services/<consumer>/<consumer>.env              the same for EnvironmentFile=
+//! services/<provider>/grants.<extension>          the grant list
+//! installs/<service>/<path>                       what is installed at the absolute path
+//! commands/<service>/<step>                       its commands, as texts of shell
+//! commands/<provider>/empty                       the list that closes every account, for when it leaves
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::World;
+use super::bundle::{Bundle, Content};
+use super::environment;
+use super::manifest::{
+    Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, Step, StepSeconds,
+};
+use super::services::{Outline, Placed, outline};
+use super::sources::{SourceError, Sources};
+use super::templates::{TemplateError, Templates};
+use crate::kinds::{self, Account, Provider};
+use crate::mesh::{FileContent, FilePath, Node, Owner, Service};
+use crate::words::{Command, Digest, NodeName, PathError, ReleasePath, ServiceName};
+
+/// The largest content that a store keeps, in bytes (DESIGN.md, section 6).
+pub const STORED_AT_MOST: u64 = 64 * 1024;
+
+/// Why a machine cannot be composed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ComposeError {
+    /// The declaration has no such machine.
+    #[error("there is no machine {0} in the declaration")]
+    NoNode(NodeName),
+    /// A source cannot be read.
+    #[error("{service}: {source}")]
+    Source {
+        /// Of which service.
+        service: ServiceName,
+        /// What and why.
+        source: SourceError,
+    },
+    /// A template does not render.
+    #[error("{service}: {source}")]
+    Template {
+        /// Of which service.
+        service: ServiceName,
+        /// Where and why.
+        source: TemplateError,
+    },
+    /// A list or a binding cannot be written.
+    #[error("{service}: {source}")]
+    Kind {
+        /// Of which service.
+        service: ServiceName,
+        /// What and why.
+        source: kinds::KindError,
+    },
+    /// A path does not fit into a release.
+    #[error("{service}: {path}: {source}")]
+    Path {
+        /// Of which service.
+        service: ServiceName,
+        /// Which.
+        path: String,
+        /// Why.
+        source: PathError,
+    },
+    /// An environment variable cannot be written.
+    #[error("{service}: {source}")]
+    Environment {
+        /// Of which service.
+        service: ServiceName,
+        /// Which and why.
+        source: environment::EnvironmentError,
+    },
+}
+
+/// A composed machine.
+#[derive(Debug, Clone)]
+pub struct Composition {
+    /// What it gets.
+    pub bundle: Bundle,
+    /// Why it gets that: what waits, what is revoked.
+    pub outline: Outline,
+}
+
+/// Composes machines of one world; templates are compiled and sources read once.
+#[derive(Debug)]
+pub struct Composer {
+    templates: Templates,
+    sources: Arc<dyn Sources>,
+}
+
+impl std::fmt::Debug for dyn Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+impl Composer {
+    /// For the machines of one declaration.
+    #[must_use]
+    pub fn new(mesh: &crate::mesh::Mesh, sources: Arc<dyn Sources>) -> Self {
+        Self {
+            templates: Templates::new(mesh, Arc::clone(&sources)),
+            sources,
+        }
+    }
+
+    /// Composes one machine.
+    ///
+    /// # Errors
+    /// When a source, a template or a value of it cannot be had or written.
+    pub fn compose(&self, world: &World<'_>, node: &NodeName) -> Result<Composition, ComposeError> {
+        let declared = world
+            .mesh
+            .nodes
+            .get(node)
+            .ok_or_else(|| ComposeError::NoNode(node.clone()))?;
+        let outline = outline(world, node);
+        let mut contents = BTreeMap::new();
+        let mut services = BTreeMap::new();
+        for (name, placed) in &outline.services {
+            let mut files = Files {
+                service: name,
+                entries: Vec::new(),
+                contents: &mut contents,
+            };
+            let manifest = match placed {
+                Placed::Kept { grants } => {
+                    self.kept(world, node, name, grants.as_ref(), &mut files)?
+                }
+                Placed::Declared { bindings, grants } => {
+                    let Some(service) = world.mesh.services.get(name) else {
+                        continue; // an outline declares only what the mesh declares
+                    };
+                    self.declared(
+                        world,
+                        declared,
+                        service,
+                        bindings,
+                        grants.as_ref(),
+                        &mut files,
+                    )?
+                }
+            };
+            services.insert(name.clone(), manifest);
+        }
+        let manifest = Manifest {
+            format: FORMAT,
+            mesh: world.mesh.name.clone(),
+            node: node.clone(),
+            services,
+        };
+        Ok(Composition {
+            bundle: Bundle {
+                digest: manifest.digest(),
+                manifest: Arc::new(manifest),
+                contents,
+            },
+            outline,
+        })
+    }
+
+    /// A service as last acknowledged, with a current list.
+    fn kept(
+        &self,
+        world: &World<'_>,
+        node: &NodeName,
+        name: &ServiceName,
+        grants: Option<&Grants>,
+        files: &mut Files<'_>,
+    ) -> Result<ServiceManifest, ComposeError> {
+        let Some(held) = world.machine(node).holds(name) else {
+            return Ok(ServiceManifest {
+                bindings: BTreeMap::new(),
+                provides: None,
+                grants: None,
+                files: Vec::new(),
+                limits: seconds(crate::mesh::Limits::default()),
+            });
+        };
+        let unchanged = held.grants.as_ref() == grants;
+        let old_list = held.grant_file(name).map(|file| file.path.clone());
+        for file in &held.files {
+            if unchanged || Some(&file.path) != old_list.as_ref() {
+                files.keep(file.clone());
+            }
+        }
+        if let (false, Some(provider), Some(grants)) = (unchanged, &held.provides, grants) {
+            self.list(world, provider, name, grants, files)?;
+        }
+        Ok(ServiceManifest {
+            bindings: held.bindings.clone(),
+            provides: held.provides.clone(),
+            grants: grants.cloned(),
+            files: files.take(),
+            limits: held.limits,
+        })
+    }
+
+    /// A service as the declaration says now.
+    fn declared(
+        &self,
+        world: &World<'_>,
+        node: &Node,
+        service: &Service,
+        bound: &BTreeMap<ServiceName, Bound>,
+        grants: Option<&Grants>,
+        files: &mut Files<'_>,
+    ) -> Result<ServiceManifest, ComposeError> {
+        let bindings = self.bindings(world, service, bound, files)?;
+        self.own_files(world, node, service, &bindings, files)?;
+        if let (Some(provides), Some(grants)) = (&service.provides, grants) {
+            self.list(world, &provides.provider, &service.name, grants, files)?;
+            let empty =
+                self.list_bytes(world, &provides.provider, &service.name, &Grants::new())?;
+            files.command("empty", empty.content.expose())?;
+            let owner = kinds::Owner {
+                mesh: &world.mesh.name,
+                provider: &service.name,
+            };
+            let kind = provides.provider.kind();
+            files.command(Step::Load.name(), &kind.load(owner).0)?;
+            files.command(Step::Verify.name(), &kind.check(owner).0)?;
+        }
+        for (step, command) in [
+            (Step::Test, &service.test),
+            (Step::Apply, &service.apply),
+            (Step::Check, &service.check),
+            (Step::Remove, &service.remove),
+        ] {
+            if let Some(command) = command {
+                files.command(step.name(), &run_line(command))?;
+            }
+        }
+        Ok(ServiceManifest {
+            bindings: bound.clone(),
+            provides: service
+                .provides
+                .as_ref()
+                .map(|provides| provides.provider.clone()),
+            grants: grants.cloned(),
+            files: files.take(),
+            limits: seconds(service.limits),
+        })
+    }
+
+    /// The bindings of a consumer, and its environment file.
+    fn bindings(
+        &self,
+        world: &World<'_>,
+        service: &Service,
+        bound: &BTreeMap<ServiceName, Bound>,
+        files: &mut Files<'_>,
+    ) -> Result<BTreeMap<ServiceName, kinds::Binding>, ComposeError> {
+        let mut all = BTreeMap::new();
+        for (provider, bound) in bound {
+            let parts = (
+                world.mesh.services.get(provider),
+                world.mesh.endpoint(provider),
+                world
+                    .provisions
+                    .get(provider, &service.name)
+                    .and_then(|provision| provision.get(bound.generation)),
+            );
+            let (Some(declared), Some(endpoint), Some(credential)) = parts else {
+                continue; // rule 2 binds only to an assigned provider and to a generation that is kept
+            };
+            let Some(provides) = &declared.provides else {
+                continue;
+            };
+            let account = Account {
+                owner: kinds::Owner {
+                    mesh: &world.mesh.name,
+                    provider,
+                },
+                consumer: &service.name,
+                generation: bound.generation,
+                secret: &credential.secret,
+                salt: credential.salt,
+                wants: &bound.wants,
+            };
+            let binding = provides
+                .provider
+                .kind()
+                .binding(&endpoint, &account)
+                .map_err(|source| files.kind_error(source))?;
+            for entry in &binding.entries {
+                let path = format!(
+                    "services/{}/bindings/{provider}/{}",
+                    service.name, entry.name
+                );
+                let secret = matches!(entry.value, kinds::Value::Secret(_));
+                let mode = mode_of(secret, service.owner.as_ref());
+                files.add(
+                    &path,
+                    mode,
+                    service.owner.as_ref(),
+                    entry.value.expose().as_bytes(),
+                    None,
+                )?;
+            }
+            all.insert(provider.clone(), binding);
+        }
+        let environment = environment::write(&all).map_err(|source| ComposeError::Environment {
+            service: service.name.clone(),
+            source,
+        })?;
+        if let Some(text) = environment {
+            let path = format!("services/{0}/{0}.env", service.name);
+            let mode = mode_of(true, service.owner.as_ref());
+            files.add(&path, mode, service.owner.as_ref(), text.as_bytes(), None)?;
+        }
+        Ok(all)
+    }
+
+    /// The files that the declaration gives a service.
+    fn own_files(
+        &self,
+        world: &World<'_>,
+        node: &Node,
+        service: &Service,
+        bindings: &BTreeMap<ServiceName, kinds::Binding>,
+        files: &mut Files<'_>,
+    ) -> Result<(), ComposeError> {
+        for file in &service.files {
+            let (path, install) = match &file.path {
+                FilePath::Release(path) => (format!("services/{}/{path}", service.name), None),
+                FilePath::Absolute(path) => (
+                    format!("installs/{}{path}", service.name),
+                    Some(path.clone()),
+                ),
+            };
+            let owner = file.owner.as_ref().or(service.owner.as_ref());
+            let mode = |secret| {
+                file.mode
+                    .map_or_else(|| mode_of(secret, owner), crate::mesh::FileMode::bits)
+            };
+            match &file.content {
+                FileContent::Inline(text) => {
+                    files.add(&path, mode(false), owner, text.as_bytes(), install)?;
+                }
+                FileContent::Template(template) => {
+                    let secrets = world.mesh.secrets.keys().cloned().collect();
+                    let rendered = self
+                        .templates
+                        .render(template.as_str(), secrets, node, service, bindings)
+                        .map_err(|source| ComposeError::Template {
+                            service: service.name.clone(),
+                            source,
+                        })?;
+                    let mode = mode(rendered.holds_secret);
+                    files.add(&path, mode, owner, rendered.text.as_bytes(), install)?;
+                }
+                FileContent::Source(source) => {
+                    let read =
+                        self.sources
+                            .file(source)
+                            .map_err(|source| ComposeError::Source {
+                                service: service.name.clone(),
+                                source,
+                            })?;
+                    let content = match read.bytes {
+                        Some(bytes) => Content::Bytes(bytes),
+                        None => Content::Source(source.clone()),
+                    };
+                    files.push(
+                        &path,
+                        mode(false),
+                        owner,
+                        (read.digest, read.size),
+                        content,
+                        install,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn list(
+        &self,
+        world: &World<'_>,
+        provider: &Provider,
+        name: &ServiceName,
+        grants: &Grants,
+        files: &mut Files<'_>,
+    ) -> Result<(), ComposeError> {
+        let list = self.list_bytes(world, provider, name, grants)?;
+        let path = format!("services/{name}/grants.{}", list.extension);
+        files.add(&path, 0o600, None, list.content.expose().as_bytes(), None)
+    }
+
+    fn list_bytes(
+        &self,
+        world: &World<'_>,
+        provider: &Provider,
+        name: &ServiceName,
+        grants: &Grants,
+    ) -> Result<kinds::GrantList, ComposeError> {
+        let owner = kinds::Owner {
+            mesh: &world.mesh.name,
+            provider: name,
+        };
+        let accounts: Vec<Account<'_>> = grants
+            .iter()
+            .filter_map(|grant| {
+                let credential = world
+                    .provisions
+                    .get(name, &grant.consumer)?
+                    .get(grant.generation)?;
+                Some(Account {
+                    owner,
+                    consumer: &grant.consumer,
+                    generation: grant.generation,
+                    secret: &credential.secret,
+                    salt: credential.salt,
+                    wants: &grant.wants,
+                })
+            })
+            .collect();
+        let templates = |path: &str| {
+            self.sources
+                .template(path.into())
+                .map_err(|error| kinds::KindError::Template {
+                    template: path.to_owned(),
+                    why: error.why,
+                })
+        };
+        provider
+            .kind()
+            .list(owner, &accounts, &templates)
+            .map_err(|source| ComposeError::Kind {
+                service: name.clone(),
+                source,
+            })
+    }
+}
+
+/// 0644, or where it holds a secret 0600, or 0640 where it has an owner.
+fn mode_of(secret: bool, owner: Option<&Owner>) -> u16 {
+    match (secret, owner) {
+        (false, _) => 0o644,
+        (true, None) => 0o600,
+        (true, Some(_)) => 0o640,
+    }
+}
+
+fn run_line(command: &Command) -> String {
+    format!("exec {}\n", command.to_shell())
+}
+
+fn seconds(limits: crate::mesh::Limits) -> StepSeconds {
+    StepSeconds {
+        test: limits.test.as_secs(),
+        load: limits.load.as_secs(),
+        apply: limits.apply.as_secs(),
+        check: limits.check.as_secs(),
+        remove: limits.remove.as_secs(),
+    }
+}
+
+/// The files of one service, while they are gathered.
+struct Files<'a> {
+    service: &'a ServiceName,
+    entries: Vec<FileEntry>,
+    contents: &'a mut BTreeMap<Digest, Content>,
+}
+
+impl Files<'_> {
+    fn kind_error(&self, source: kinds::KindError) -> ComposeError {
+        ComposeError::Kind {
+            service: self.service.clone(),
+            source,
+        }
+    }
+
+    fn keep(&mut self, entry: FileEntry) {
+        self.contents.entry(entry.sha256).or_insert(Content::Kept);
+        self.entries.push(entry);
+    }
+
+    fn add(
+        &mut self,
+        path: &str,
+        mode: u16,
+        owner: Option<&Owner>,
+        bytes: &[u8],
+        install: Option<crate::words::AbsolutePath>,
+    ) -> Result<(), ComposeError> {
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let content = Content::Bytes(Arc::new(Zeroizing::new(bytes.to_vec())));
+        self.push(
+            path,
+            mode,
+            owner,
+            (Digest::of(bytes), size),
+            content,
+            install,
+        )
+    }
+
+    fn push(
+        &mut self,
+        path: &str,
+        mode: u16,
+        owner: Option<&Owner>,
+        (sha256, size): (Digest, u64),
+        content: Content,
+        install: Option<crate::words::AbsolutePath>,
+    ) -> Result<(), ComposeError> {
+        let path = ReleasePath::new(path).map_err(|source| ComposeError::Path {
+            service: self.service.clone(),
+            path: path.to_owned(),
+            source,
+        })?;
+        self.contents.insert(sha256, content); // what is known stands in for what is kept
+        self.entries.push(FileEntry {
+            path,
+            mode,
+            owner: owner.map(|owner| owner.as_str().to_owned()),
+            sha256,
+            size,
+            install,
+        });
+        Ok(())
+    }
+
+    fn command(&mut self, name: &str, text: &str) -> Result<(), ComposeError> {
+        let path = format!("commands/{}/{name}", self.service);
+        self.add(&path, 0o600, None, text.as_bytes(), None)
+    }
+
+    fn take(&mut self) -> Vec<FileEntry> {
+        self.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        std::mem::take(&mut self.entries)
+    }
+}

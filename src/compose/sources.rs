@@ -1,0 +1,51 @@
+//! The operator's sources, as composition reads them: through a trait, so that it does no I/O itself.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use zeroize::Zeroizing;
+
+use crate::words::{Digest, Secret, SecretName};
+
+/// A source that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}")]
+pub struct SourceError {
+    /// Which: a path, or a secret's name.
+    pub what: String,
+    /// Why not; it holds no value.
+    pub why: String,
+}
+
+/// A file of the operator's.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Of its content.
+    pub digest: Digest,
+    /// In bytes.
+    pub size: u64,
+    /// Its content if it is small (at most 64 KiB); a larger one is streamed when it is sent.
+    pub bytes: Option<Arc<Zeroizing<Vec<u8>>>>,
+}
+
+/// Reads sources. Each is read and hashed once a push, so that every machine is composed of the same ones.
+/// Paths are relative to the declaration.
+pub trait Sources: Send + Sync {
+    /// The text of a template; at most 4 MiB.
+    ///
+    /// # Errors
+    /// When it cannot be read, is larger, or is not UTF-8.
+    fn template(&self, path: &Utf8Path) -> Result<String, SourceError>;
+
+    /// A file, as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn file(&self, path: &Utf8Path) -> Result<SourceFile, SourceError>;
+
+    /// A secret of the operator's, by its name in the declaration.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    fn secret(&self, name: &SecretName) -> Result<Secret, SourceError>;
+}
