@@ -45,7 +45,7 @@ impl ProviderKind for Custom {
     ) -> Result<GrantList, KindError> {
         let names: Vec<String> = accounts.iter().map(Account::username).collect();
         Ok(GrantList {
-            extension: "txt",
+            extension: "txt".to_owned(),
             content: crate::words::Secret::new(names.join("\n")),
         })
     }

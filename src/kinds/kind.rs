@@ -55,8 +55,8 @@ impl Account<'_> {
 /// A provider's grant list in its kind's own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantList {
-    /// The file is `grants.<extension>`.
-    pub extension: &'static str,
+    /// The file is `grants.<extension>`; `[a-z0-9]{1,16}`.
+    pub extension: String,
     /// Its bytes: the same for the same accounts, in whatever order they came.
     pub content: Secret,
 }
@@ -166,6 +166,20 @@ pub enum KindError {
         what: &'static str,
         /// Why not.
         why: String,
+    },
+    /// A list that its format cannot hold.
+    #[error("the grant list cannot be written: {why}")]
+    Format {
+        /// What the format's writer says; it names no value.
+        why: String,
+    },
+    /// What a consumer wants is in the words of another kind.
+    #[error("what {consumer} wants is not in the words of a {kind} provider")]
+    Wants {
+        /// Whose.
+        consumer: ServiceName,
+        /// The provider's kind.
+        kind: &'static str,
     },
 }
 

@@ -6,6 +6,7 @@
 
 mod custom;
 mod kind;
+mod percent;
 mod rabbitmq;
 
 pub use custom::{Custom, CustomWants};
@@ -13,7 +14,7 @@ pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
-pub use rabbitmq::{Rabbitmq, RabbitmqWants};
+pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
 
 use serde::{Deserialize, Serialize};
 

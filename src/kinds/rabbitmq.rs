@@ -1,62 +1,115 @@
-//! RabbitMQ: a vhost and a user for each consumer. (Being built.)
+//! RabbitMQ: a vhost and a user for each consumer.
+//!
+//! The grant list is a definitions document of the broker's own (`definitions.rs`). One text of shell
+//! (`admit.sh`) makes the broker admit exactly it, or reads back that it does; it states how, and what
+//! it refuses. Users and vhosts of ours carry the owner's mark as a tag.
+
+mod definitions;
+mod wants;
+
+pub use wants::{Permission, RabbitmqWants, Vhost, WantError};
 
 use serde::{Deserialize, Serialize};
 
+use super::Wants;
 use super::kind::{
-    Account, Binding, Endpoint, GrantList, KindError, Owner, ProviderKind, Script, Templates,
+    Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script, Templates,
 };
+use super::percent::encode;
+use crate::words::{Command, Secret};
+
+/// The kind's name: in the declaration, and as the `type` of its bindings.
+const NAME: &str = "rabbitmq";
+/// AMQP 0-9-1 without TLS (IANA).
+const PORT: u16 = 5672;
 
 /// The settings of a RabbitMQ provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Rabbitmq {}
-
-/// What a consumer wants of a RabbitMQ provider.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(deny_unknown_fields)]
-pub struct RabbitmqWants {
-    /// The vhost; absent: the consumer's name.
+pub struct Rabbitmq {
+    /// How `rabbitmqctl` runs on the provider's machine; absent: `["rabbitmqctl"]`. For a container, say
+    /// `["docker", "exec", "-i", "NAME", "rabbitmqctl"]`; for another node, add `"-n", "NODE"`. It must
+    /// pass standard input on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vhost: Option<String>,
+    pub rabbitmqctl: Option<Command>,
+}
+
+impl Rabbitmq {
+    fn script(&self, owner: Owner<'_>, mode: &str) -> Script {
+        let rabbitmqctl = self
+            .rabbitmqctl
+            .as_ref()
+            .map_or_else(|| "rabbitmqctl".to_owned(), Command::to_shell);
+        Script(format!(
+            "mode={mode}\nmark={}\nctl() {{ LC_ALL=C.UTF-8 {rabbitmqctl} \"$@\"; }}\n{}",
+            owner.mark(),
+            include_str!("rabbitmq/admit.sh")
+        ))
+    }
+}
+
+fn wants<'a>(account: &Account<'a>) -> Result<&'a RabbitmqWants, KindError> {
+    match account.wants {
+        Wants::Rabbitmq(wants) => Ok(wants),
+        _ => Err(KindError::Wants {
+            consumer: account.consumer.clone(),
+            kind: NAME,
+        }),
+    }
 }
 
 impl ProviderKind for Rabbitmq {
     fn default_port(&self) -> Option<u16> {
-        Some(5672)
+        Some(PORT)
     }
+
     fn list(
         &self,
-        _: Owner<'_>,
+        owner: Owner<'_>,
         accounts: &[Account<'_>],
         _: Templates<'_>,
     ) -> Result<GrantList, KindError> {
-        let names: Vec<String> = accounts.iter().map(Account::username).collect();
+        let accounts = accounts
+            .iter()
+            .map(|account| Ok((account, wants(account)?)))
+            .collect::<Result<Vec<_>, KindError>>()?;
         Ok(GrantList {
-            extension: "json",
-            content: crate::words::Secret::new(names.join("\n")),
+            extension: "json".to_owned(),
+            content: Secret::new(definitions::document(owner, &accounts)?),
         })
     }
-    fn load(&self, _: Owner<'_>) -> Script {
-        Script(String::new())
+
+    fn load(&self, owner: Owner<'_>) -> Script {
+        self.script(owner, "load")
     }
-    fn check(&self, _: Owner<'_>) -> Script {
-        Script(String::new())
+
+    fn check(&self, owner: Owner<'_>) -> Script {
+        self.script(owner, "check")
     }
-    fn binding(&self, _: &Endpoint, _: &Account<'_>) -> Result<Binding, KindError> {
+
+    fn binding(&self, endpoint: &Endpoint, account: &Account<'_>) -> Result<Binding, KindError> {
+        let vhost = wants(account)?.vhost(account.consumer);
+        let username = account.username();
+        let password = account.secret.expose();
+        let uri = format!(
+            "amqp://{}:{}@{}/{}",
+            encode(&username),
+            encode(password),
+            endpoint.authority(),
+            encode(vhost)
+        );
         Ok(Binding {
-            entries: vec![],
-            env: vec![],
+            entries: vec![
+                Entry::plain("type", NAME),
+                Entry::plain("provider", NAME),
+                Entry::plain("host", endpoint.host.as_str()),
+                Entry::plain("port", endpoint.port.to_string()),
+                Entry::plain("username", username),
+                Entry::secret("password", password),
+                Entry::plain("virtual-host", vhost),
+                Entry::secret("uri", uri.as_str()),
+            ],
+            env: vec![Entry::secret("AMQP_URL", uri)],
         })
     }
 }
