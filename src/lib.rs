@@ -9,4 +9,5 @@ pub mod delivery;
 pub mod kinds;
 pub mod mesh;
 pub mod provision;
+pub mod store;
 pub mod words;

@@ -1,0 +1,253 @@
+//! The journal: who did what, where, from which commit, and how it ended (DESIGN.md, section 6).
+//!
+//! Invariant: each record carries the SHA-256 of the record before it, as that one's bytes are stored, and the
+//! first one that of the store's own id. So no entry can be changed, taken out or put in without a broken link;
+//! the store keeps the number and digest of the last one, so that none can be cut off the end.
+//! Threat: an entry carries what a person typed and what a machine answered. It is bounded and cleaned of control
+//! characters before it is kept.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::words::{Digest, NodeName, StoreId};
+
+/// The format that this grid writes. A record only ever grows by optional fields.
+pub const FORMAT: u32 = 1;
+
+/// The longest text of an entry, in characters; what is longer is cut.
+const TEXT_MOST: usize = 500;
+
+/// How something that the journal keeps ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It has begun. No later entry of the same push: its controller died.
+    Begun,
+    /// It ended with this exit code.
+    Exit(u8),
+}
+
+/// How a machine was touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Touch {
+    /// The bundle is in force there.
+    Applied,
+    /// It was found to hold its bundle.
+    Verified,
+    /// It could not be reached.
+    NotReached,
+    /// It refused before it changed anything.
+    Refused,
+    /// Its previous release is in force again.
+    RolledBack,
+    /// Nobody knows what it holds.
+    Uncertain,
+    /// The fence held: another send was there.
+    Fenced,
+    /// `grid retire` or `grid forget`.
+    Forgotten,
+}
+
+/// A machine that was touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Touched {
+    /// How.
+    pub how: Touch,
+    /// The bundle that was meant for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The cause of a failure; at most 500 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// The commit that a declaration was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GitCommit {
+    /// Its hash, in hexadecimal.
+    pub hash: String,
+    /// Whether the working tree had changes besides.
+    pub dirty: bool,
+}
+
+/// What the journal keeps of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Entry {
+    /// When it began.
+    #[schemars(with = "String")]
+    pub started: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub ended: Option<Timestamp>,
+    /// `user@host`, as claimed.
+    pub who: String,
+    /// The public key of the identity that opened the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The job of a CI runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci: Option<String>,
+    /// The command as typed; `--take-over`, `--show-secrets` and the like are in it.
+    pub command: String,
+    /// The number of the push, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<u64>,
+    /// The machines that were touched.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<NodeName, Touched>,
+    /// The digest of the declaration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declaration: Option<Digest>,
+    /// The commit it was read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<GitCommit>,
+    /// The version of grid.
+    pub version: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl Entry {
+    /// The entry with every text cut to 500 characters and without control characters.
+    fn cleaned(mut self) -> Self {
+        for text in [&mut self.who, &mut self.command, &mut self.version]
+            .into_iter()
+            .chain(&mut self.ci)
+            .chain(&mut self.identity)
+            .chain(self.commit.iter_mut().map(|commit| &mut commit.hash))
+            .chain(
+                self.machines
+                    .values_mut()
+                    .filter_map(|touched| touched.why.as_mut()),
+            )
+        {
+            *text = clean(text);
+        }
+        self
+    }
+}
+
+/// A text as the store keeps one that came from outside.
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .take(TEXT_MOST)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// An entry in its place in the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct JournalRecord {
+    /// The format; 1.
+    pub format: u32,
+    /// Counted from 1, without a gap.
+    pub number: u64,
+    /// The digest of the record before, as its bytes are stored.
+    pub previous: Digest,
+    /// What happened.
+    pub entry: Entry,
+}
+
+impl JournalRecord {
+    /// The most entries that are listed at once.
+    pub const LISTED_MOST: usize = 10_000;
+}
+
+/// The end of the chain: what the next record is chained to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// The number of the last record; 0: there is none.
+    pub number: u64,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+impl Head {
+    /// The head of an empty journal: no store's chain fits another's.
+    pub fn of_new(store: StoreId) -> Self {
+        Self {
+            number: 0,
+            digest: Digest::of(format!("grid journal {store}").as_bytes()),
+        }
+    }
+
+    /// Chains an entry: the new head, and the record's canonical bytes.
+    pub fn chain(self, entry: Entry) -> (Self, Vec<u8>) {
+        let record = JournalRecord {
+            format: FORMAT,
+            number: self.number.saturating_add(1),
+            previous: self.digest,
+            entry: entry.cleaned(),
+        };
+        // Neither maps with keys other than text nor failing implementations are among the types.
+        let bytes = serde_json::to_vec(&record).unwrap_or_default();
+        let head = Self {
+            number: record.number,
+            digest: Digest::of(&bytes),
+        };
+        (head, bytes)
+    }
+}
+
+/// Where a chain breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenLink {
+    /// The number of the first entry that cannot be relied on.
+    pub number: u64,
+    /// In what way.
+    pub why: &'static str,
+}
+
+/// Walks a chain from its beginning, record by record in order of number.
+#[derive(Debug)]
+pub(super) struct Walk {
+    at: Head,
+}
+
+impl Walk {
+    pub fn of(store: StoreId) -> Self {
+        Self {
+            at: Head::of_new(store),
+        }
+    }
+
+    /// Takes the next record, as it is stored.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<(), BrokenLink> {
+        let number = self.at.number.saturating_add(1);
+        let broken = |why| BrokenLink { number, why };
+        let record: JournalRecord =
+            serde_json::from_slice(bytes).map_err(|_| broken("it cannot be read"))?;
+        if record.number != number {
+            return Err(broken("it is missing"));
+        }
+        if record.previous != self.at.digest {
+            return Err(broken(
+                "it does not follow from the entry before, one of the two was changed",
+            ));
+        }
+        self.at = Head {
+            number,
+            digest: Digest::of(bytes),
+        };
+        Ok(())
+    }
+
+    /// Ends the walk at the head that the store keeps.
+    pub fn end(&self, head: Head) -> Option<BrokenLink> {
+        if self.at == head {
+            return None;
+        }
+        Some(BrokenLink {
+            number: self.at.number.saturating_add(1).min(head.number),
+            why: if self.at.number < head.number {
+                "it is missing, and so is everything after it"
+            } else {
+                "it is not the entry that was written last"
+            },
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! The store: what was sent, what was minted, and the journal (DESIGN.md, sections 4 and 6).
+//!
+//! Invariants, whatever the backend:
+//! - A commit applies all of its changes or none, and is on disk when it returns. What is minted is therefore
+//!   on disk before anything is sent.
+//! - A damaged store is an error of its own, never an empty store. A store that is lost makes every machine
+//!   behind, never none; the fence keeps a new one from overwriting what an old one sent.
+//! - Only names, times and digests can be read without an identity that the store is sealed for.
+
+mod chance;
+mod error;
+mod journal;
+mod lock;
+mod memory;
+mod place;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use crate::compose::sent::{Fleet, Machine};
+use crate::provision::{Provision, ProvisionId, Provisions};
+use crate::words::{Digest, Era, NodeName, StoreId};
+
+pub use chance::SystemChance;
+pub use error::StoreError;
+pub use journal::{BrokenLink, Entry, GitCommit, JournalRecord, Outcome, Touch, Touched};
+pub use lock::{Holder, LockError, MeshLock, Unlocked, unlock};
+pub use memory::{Fault, MemoryStore};
+pub use place::Place;
+
+/// The largest content that a store keeps, in bytes (DESIGN.md, section 6). Larger ones stay on their machine.
+pub const CONTENT_MOST: usize = 64 * 1024;
+
+/// Where a mesh's state is kept.
+pub trait Store {
+    /// Everything the rules need, read in one go.
+    ///
+    /// # Errors
+    /// When the store is missing, damaged, sealed for somebody else, or held by a transaction for too long.
+    fn load(&mut self) -> Result<State, StoreError>;
+
+    /// Applies all changes or none, and is on disk (flushed) when it returns.
+    ///
+    /// # Errors
+    /// Those of [`Store::load`]; [`StoreError::NotLocked`] without the mesh lock; a content that is too large or
+    /// is not what its digest says. Then nothing was applied.
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+
+    /// A stored content; `None`: it is not kept.
+    ///
+    /// # Errors
+    /// Those of [`Store::load`].
+    fn content(&mut self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError>;
+
+    /// Drops every content that is not in `keep` (see [`State::contents`]); returns how many. May follow a commit.
+    ///
+    /// # Errors
+    /// Those of [`Store::commit`].
+    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError>;
+
+    /// The `last` newest entries of the journal, oldest first; at most [`JournalRecord::LISTED_MOST`].
+    ///
+    /// # Errors
+    /// Those of [`Store::load`].
+    fn journal(&mut self, last: usize) -> Result<Vec<JournalRecord>, StoreError>;
+
+    /// Goes through the whole journal's chain; returns its first broken link, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Store::load`].
+    fn check_journal(&mut self) -> Result<Option<BrokenLink>, StoreError>;
+}
+
+/// What a store holds, but for contents and the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Which store.
+    pub id: StoreId,
+    /// Its era: what is minted now carries it.
+    pub era: Era,
+    /// The number of the last push; 0: there was none.
+    pub push: u64,
+    /// All provisions.
+    pub provisions: Provisions,
+    /// What machines hold.
+    pub fleet: Fleet,
+}
+
+impl State {
+    /// A store in which nothing has happened yet.
+    #[must_use]
+    pub fn new(id: StoreId, era: Era) -> Self {
+        Self {
+            id,
+            era,
+            push: 0,
+            provisions: Provisions::default(),
+            fleet: Fleet::new(),
+        }
+    }
+
+    /// Every content that the last sent or an unsettled attempt of some machine mentions: what
+    /// [`Store::prune`] has to keep.
+    #[must_use]
+    pub fn contents(&self) -> BTreeSet<Digest> {
+        self.fleet
+            .values()
+            .flat_map(|machine| {
+                let sent = machine.sent.iter().map(|sent| &sent.manifest);
+                sent.chain(machine.attempt.iter().map(|attempt| &attempt.manifest))
+            })
+            .flat_map(|manifest| manifest.files().map(|file| file.sha256))
+            .collect()
+    }
+}
+
+/// One change of a commit.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The number of a push that begins.
+    Push(u64),
+    /// A provision as it is now.
+    Provision(ProvisionId, Provision),
+    /// What is known of a machine now.
+    Machine(NodeName, Machine),
+    /// `grid forget`, or the end of `grid retire`.
+    ForgetMachine(NodeName),
+    /// A content, at most [`CONTENT_MOST`] bytes; one that is kept already is not written again.
+    Content(Digest, Arc<Zeroizing<Vec<u8>>>),
+    /// A content that nobody needs any more.
+    DropContent(Digest),
+    /// An entry of the journal; the store numbers and chains it.
+    Journal(Entry),
+}
+
+/// Prints no secret: a provision's redact themselves, a content is its size.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Push(number) => write!(f, "Push({number})"),
+            Self::Provision(id, provision) => write!(f, "Provision({id}, {provision:?})"),
+            Self::Machine(node, machine) => write!(f, "Machine({node}, {machine:?})"),
+            Self::ForgetMachine(node) => write!(f, "ForgetMachine({node})"),
+            Self::Content(digest, bytes) => write!(f, "Content({digest:?}, {})", bytes.len()),
+            Self::DropContent(digest) => write!(f, "DropContent({digest:?})"),
+            Self::Journal(entry) => write!(f, "Journal({entry:?})"),
+        }
+    }
+}
+
+/// Refuses a commit that carries a content it must not carry.
+fn check_contents(changes: &[Change]) -> Result<(), StoreError> {
+    for change in changes {
+        let Change::Content(digest, bytes) = change else {
+            continue;
+        };
+        if bytes.len() > CONTENT_MOST {
+            return Err(StoreError::ContentTooLarge {
+                digest: *digest,
+                size: bytes.len(),
+            });
+        }
+        if Digest::of(bytes) != *digest {
+            return Err(StoreError::ContentDiffers { digest: *digest });
+        }
+    }
+    Ok(())
+}
