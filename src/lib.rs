@@ -9,5 +9,6 @@ pub mod delivery;
 pub mod kinds;
 pub mod mesh;
 pub mod provision;
+pub mod push;
 pub mod store;
 pub mod words;

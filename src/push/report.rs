@@ -1,0 +1,315 @@
+//! How a push ended: every machine that is not current is named, with what keeps it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::behind::{Reason, Standing};
+use super::{Named, Orders};
+use crate::compose::World;
+use crate::compose::services::{Wait, is_taken_away};
+use crate::compose::{grants, sent::Machine};
+use crate::delivery::Failure;
+use crate::mesh::Hold;
+use crate::words::{NodeName, ServiceName, Token};
+
+/// Why a machine failed in a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// It was uncertain and could not be asked.
+    Unsettled(Failure),
+    /// It cannot be composed.
+    Uncomposable(String),
+    /// No connection was made.
+    NotReached(Failure),
+    /// It refused before it changed anything.
+    Refused(Failure),
+    /// It put the previous release back.
+    RolledBack {
+        /// What failed.
+        failure: Failure,
+        /// The providers whose newer list stayed.
+        lists: BTreeSet<ServiceName>,
+    },
+    /// Nobody knows what it holds.
+    Uncertain(Failure),
+    /// It holds the token of a send that this store knows nothing of.
+    Fenced {
+        /// Which; `None`: none, where one was expected.
+        held: Option<Token>,
+        /// The last lines of its own log.
+        log: Vec<String>,
+    },
+}
+
+/// What keeps a provider from acknowledging a grant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blocker {
+    /// It is on no machine.
+    Unassigned,
+    /// Its machine is on hold.
+    OnHold(NodeName, String),
+    /// Its machine failed in this push.
+    Failed(NodeName),
+    /// Its machine is uncertain.
+    Uncertain(NodeName),
+    /// It waits itself.
+    Waits(NodeName),
+    /// It has a revoked consumption itself.
+    Revoked,
+    /// Its machine has not acknowledged yet.
+    Pending(NodeName),
+}
+
+/// Why a service waits, down to what blocks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// For whom.
+    pub wait: Wait,
+    /// What blocks each provider that it waits for.
+    pub blocked: BTreeMap<ServiceName, BTreeSet<Blocker>>,
+}
+
+/// How a push ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Its number.
+    pub push: u64,
+    /// Rounds after the first.
+    pub rounds: usize,
+    /// How many accounts it minted.
+    pub minted: usize,
+    /// The machines that acknowledged a send.
+    pub sent: BTreeSet<NodeName>,
+    /// The machines that failed.
+    pub failed: BTreeMap<NodeName, Problem>,
+    /// Machines on hold, with the reason; `named`: the operator named one of them.
+    pub on_hold: BTreeMap<NodeName, Held>,
+    /// What waits, by machine.
+    pub waiting: BTreeMap<NodeName, BTreeMap<ServiceName, Waiting>>,
+    /// What is revoked, by machine.
+    pub revoked: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Machines that are still behind and did not fail, with why.
+    pub behind: BTreeMap<NodeName, Vec<Reason>>,
+    /// Machines that were rolled back from what they should be, before this push.
+    pub rolled_back: BTreeSet<NodeName>,
+    /// Machines that are behind because the rounds ran out.
+    pub out_of_rounds: BTreeSet<NodeName>,
+    /// Machines that left the declaration or changed their address, and where they were reached.
+    pub undeclared: BTreeMap<NodeName, String>,
+    /// How many machines are as they should be.
+    pub current: usize,
+}
+
+/// A machine on hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Why and until when.
+    pub hold: Hold,
+    /// Whether the operator named it.
+    pub named: bool,
+    /// Whether it is behind.
+    pub behind: bool,
+    /// Whether a send to it is not settled.
+    pub uncertain: bool,
+    /// The providers on it whose list is not what it should be: somebody is owed a grant or a revocation.
+    pub owes: BTreeSet<ServiceName>,
+}
+
+/// How a push ended, in one word; each has its exit code (DESIGN.md, section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing is behind and nothing waits.
+    Done,
+    /// A machine holds what another store sent: 8.
+    Fenced,
+    /// Some machine failed, was rolled back, owes or waits: 4.
+    Incomplete,
+    /// Rounds ran out: 5.
+    OutOfRounds,
+}
+
+impl Report {
+    /// Where several hold, the first of fenced, failed, out of rounds; waiting counts only when nothing more was
+    /// to be sent.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let fenced = |problem: &Problem| matches!(problem, Problem::Fenced { .. });
+        if self.failed.values().any(fenced) {
+            return Verdict::Fenced;
+        }
+        let held = |held: &Held| held.named || !held.owes.is_empty();
+        if !self.failed.is_empty()
+            || !self.rolled_back.is_empty()
+            || self.on_hold.values().any(held)
+        {
+            return Verdict::Incomplete;
+        }
+        if !self.out_of_rounds.is_empty() || !self.behind.is_empty() {
+            return Verdict::OutOfRounds;
+        }
+        if !self.waiting.is_empty() {
+            return Verdict::Incomplete;
+        }
+        Verdict::Done
+    }
+}
+
+/// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
+pub(super) fn report(
+    world: &World<'_>,
+    standings: &BTreeMap<&NodeName, Standing>,
+    orders: &Orders,
+) -> Report {
+    let mut report = Report::default();
+    for (node, standing) in standings {
+        let node: &NodeName = node;
+        let declared = world.mesh.nodes.get(node);
+        let machine = world.machine(node);
+        let hold = declared
+            .and_then(|declared| declared.hold.clone())
+            .filter(|hold| hold.is_in_force(orders.today));
+        if let Some(sent) = &machine.sent
+            && declared.is_some_and(|declared| declared.host() != sent.address)
+        {
+            report.undeclared.insert(node.clone(), sent.address.clone());
+        }
+        if let Ok(composition) = &standing.composition {
+            let outline = &composition.outline;
+            if !outline.revoked.is_empty() {
+                report.revoked.insert(node.clone(), outline.revoked.clone());
+            }
+            if hold.is_none() && !outline.waits.is_empty() {
+                let waits = outline.waits.iter().map(|(service, wait)| {
+                    let blocked = blocked(world, standings, service, wait, orders);
+                    let wait = wait.clone();
+                    (service.clone(), Waiting { wait, blocked })
+                });
+                report.waiting.insert(node.clone(), waits.collect());
+            }
+        }
+        if let Some(hold) = hold {
+            let named = matches!(&orders.named, Named::Nodes(named) if named.contains(node));
+            let held = Held {
+                hold,
+                named,
+                behind: standing.is_behind(),
+                uncertain: machine.attempt.is_some(),
+                owes: owes(world, machine, standing),
+            };
+            report.on_hold.insert(node.clone(), held);
+        } else if !standing.is_behind() {
+            report.current = report.current.saturating_add(1);
+        } else if standing.is_rolled_back() {
+            report.rolled_back.insert(node.clone());
+        } else {
+            report.behind.insert(node.clone(), standing.reasons.clone());
+        }
+    }
+    for (node, machine) in world.fleet {
+        if let (None, Some(sent)) = (world.mesh.nodes.get(node), &machine.sent) {
+            report.undeclared.insert(node.clone(), sent.address.clone());
+        }
+    }
+    report
+}
+
+/// The providers on a machine whose acknowledged list is not what it should be.
+fn owes(world: &World<'_>, machine: &Machine, standing: &Standing) -> BTreeSet<ServiceName> {
+    let declared = standing
+        .composition
+        .iter()
+        .flat_map(|composition| &composition.outline.services)
+        .filter(|(_, placed)| placed.grants().is_some())
+        .map(|(name, _)| name);
+    let held = machine
+        .services()
+        .filter(|(_, held)| held.grants.is_some())
+        .map(|(name, _)| name);
+    declared
+        .chain(held)
+        .filter(|provider| {
+            let list = grants::list(world, provider);
+            machine.admits(provider).unwrap_or_default() != list
+        })
+        .cloned()
+        .collect()
+}
+
+fn blocked(
+    world: &World<'_>,
+    standings: &BTreeMap<&NodeName, Standing>,
+    service: &ServiceName,
+    wait: &Wait,
+    orders: &Orders,
+) -> BTreeMap<ServiceName, BTreeSet<Blocker>> {
+    match wait {
+        Wait::Removal(_) => BTreeMap::new(),
+        Wait::Grant(providers) => providers
+            .iter()
+            .map(|provider| {
+                let waits = |node: &NodeName| {
+                    standings
+                        .get(node)
+                        .and_then(|standing| standing.composition.as_ref().ok())
+                        .is_some_and(|c| c.outline.waits.contains_key(provider))
+                };
+                (
+                    provider.clone(),
+                    blockers(world, provider, service, &waits, orders.today),
+                )
+            })
+            .collect(),
+    }
+}
+
+/// What keeps `provider` from acknowledging a grant for `consumer`. `waits` tells whether the provider waits itself
+/// on a machine.
+#[must_use]
+pub fn blockers(
+    world: &World<'_>,
+    provider: &ServiceName,
+    consumer: &ServiceName,
+    waits: &dyn Fn(&NodeName) -> bool,
+    today: jiff::civil::Date,
+) -> BTreeSet<Blocker> {
+    let Some(service) = world
+        .mesh
+        .services
+        .get(provider)
+        .filter(|service| !service.nodes.is_empty())
+    else {
+        return BTreeSet::from([Blocker::Unassigned]);
+    };
+    if is_taken_away(world, service) {
+        return BTreeSet::from([Blocker::Revoked]);
+    }
+    let newest = world
+        .provisions
+        .get(provider, consumer)
+        .map(|provision| provision.newest().generation);
+    service
+        .nodes
+        .iter()
+        .filter_map(|node| {
+            let machine = world.machine(node);
+            let admitted = machine.admits(provider).is_some_and(|list| {
+                list.iter()
+                    .any(|grant| &grant.consumer == consumer && Some(grant.generation) == newest)
+            });
+            if admitted {
+                return None;
+            }
+            let hold = world
+                .mesh
+                .nodes
+                .get(node)
+                .and_then(|node| node.hold.as_ref());
+            Some(match hold.filter(|hold| hold.is_in_force(today)) {
+                Some(hold) => Blocker::OnHold(node.clone(), hold.reason.clone()),
+                None if machine.attempt.is_some() => Blocker::Uncertain(node.clone()),
+                None if waits(node) => Blocker::Waits(node.clone()),
+                None => Blocker::Pending(node.clone()),
+            })
+        })
+        .collect()
+}

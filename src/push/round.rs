@@ -1,0 +1,363 @@
+//! One round: mint, compose, send, and record what was acknowledged.
+//!
+//! Invariant: what was minted is on disk before anything is sent, and so is the attempt; a controller
+//! that is killed at any instant loses no secret, and knows which machines are uncertain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::behind::{Standing, standing};
+use super::event::{Event, Summons};
+use super::report::Problem;
+use super::run::Run;
+use super::{Named, PushError};
+use crate::compose::Composition;
+use crate::compose::bundle::{Bundle, Content};
+use crate::compose::render::STORED_AT_MOST;
+use crate::compose::sent::{Attempt, Machine, Sent};
+use crate::delivery::{Dispatch, FailedStep, Failure, Heard, Outcome, Parcel};
+use crate::provision;
+use crate::store::{Change, StoreError};
+use crate::words::{NodeName, Token};
+
+impl Run<'_> {
+    /// Mints what the targets need, and what the consumers of their services need, and has it on disk.
+    pub(super) fn mint_for(&mut self, targets: &BTreeSet<NodeName>) -> Result<(), PushError> {
+        let wanted = provision::wanted_by(self.mesh, &self.state.provisions, targets);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let provisions = &mut self.state.provisions;
+        provision::mint(provisions, &wanted, self.state.era, self.chance);
+        let changes: Vec<Change> = wanted
+            .iter()
+            .filter_map(|id| {
+                let minted = self.state.provisions.get(&id.provider, &id.consumer)?;
+                Some(Change::Provision(id.clone(), minted.clone()))
+            })
+            .collect();
+        self.store.commit(&changes)?;
+        self.minted = self.minted.saturating_add(wanted.len());
+        for id in wanted {
+            (self.hear)(Event::Minted {
+                provider: id.provider,
+                consumer: id.consumer,
+                generation: 1,
+            });
+        }
+        Ok(())
+    }
+
+    /// Composes all targets, and records an attempt for each that is behind.
+    pub(super) fn compose(
+        &mut self,
+        targets: &BTreeSet<NodeName>,
+    ) -> Result<Vec<Parcel>, PushError> {
+        let mut standings: BTreeMap<NodeName, Standing> = BTreeMap::new();
+        {
+            let world = self.world();
+            for node in targets {
+                standings.insert(node.clone(), standing(&self.composer, &world, node));
+            }
+        }
+        let mut parcels = Vec::new();
+        let mut changes = Vec::new();
+        for (node, standing) in standings {
+            let is_behind = standing.is_behind();
+            let reasons = standing.reasons;
+            match standing.composition {
+                Err(error) => self.fail(&node, Problem::Uncomposable(error.to_string()))?,
+                Ok(_) if !is_behind => {}
+                Ok(composition) => {
+                    let summons = self.summons(&node);
+                    (self.hear)(Event::Sending {
+                        node: node.clone(),
+                        round: self.round,
+                        summons,
+                        reasons,
+                        waits: composition.outline.waits.clone(),
+                        revoked: composition.outline.revoked.clone(),
+                    });
+                    let token = self.draw_token();
+                    let parcel = self.parcel(&node, composition, token)?;
+                    let machine = self.state.fleet.entry(node.clone()).or_default();
+                    machine.attempt = Some(Attempt {
+                        token,
+                        manifest: Arc::clone(&parcel.bundle.manifest),
+                    });
+                    changes.push(Change::Machine(node, machine.clone()));
+                    changes.extend(stored_contents(&parcel.bundle));
+                    parcels.push(parcel);
+                }
+            }
+        }
+        if !changes.is_empty() {
+            self.store.commit(&changes)?;
+        }
+        Ok(parcels)
+    }
+
+    /// Why a machine is sent to: somebody named it, or it is behind.
+    fn summons(&self, node: &NodeName) -> Summons {
+        match self.orders.named {
+            Named::Nodes(_) if self.is_named(node) => Summons::Named,
+            _ => Summons::Flushed,
+        }
+    }
+
+    fn parcel(
+        &mut self,
+        node: &NodeName,
+        composition: Composition,
+        token: Token,
+    ) -> Result<Parcel, PushError> {
+        let Some(target) = self.target(node) else {
+            return Err(PushError::UnknownNode(node.clone()));
+        };
+        let mut bundle = composition.bundle;
+        self.fill_in(&mut bundle)?;
+        let machine = self.state.fleet.get(node);
+        Ok(Parcel {
+            target,
+            bundle: Arc::new(bundle),
+            token,
+            replaces: machine
+                .and_then(|machine| machine.token)
+                .into_iter()
+                .collect(),
+            take_over: self.orders.take_over,
+            base: machine
+                .and_then(|machine| machine.sent.as_ref())
+                .map(|sent| Arc::clone(&sent.manifest)),
+            sender: self.orders.sender.clone(),
+        })
+    }
+
+    /// Fills in, from the store, the contents of services that stay as last acknowledged, for a machine that
+    /// has lost one.
+    fn fill_in(&mut self, bundle: &mut Bundle) -> Result<(), PushError> {
+        for (digest, content) in &mut bundle.contents {
+            if matches!(content, Content::Kept)
+                && let Some(bytes) = self.store.content(digest)?
+            {
+                *content = Content::Bytes(Arc::new(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends, in parallel, and records each acknowledgement as it comes.
+    pub(super) fn send(
+        &mut self,
+        parcels: Vec<Parcel>,
+        couriers: &mut dyn Dispatch,
+    ) -> Result<(), PushError> {
+        self.dispatch(parcels, couriers, Self::record)
+    }
+
+    /// Contacts the named machines that this push did not send to: their files are verified and their checks
+    /// run, and what drifted is repaired or reloaded.
+    pub(super) fn contact_those_not_sent(
+        &mut self,
+        couriers: &mut dyn Dispatch,
+    ) -> Result<(), PushError> {
+        let Named::Nodes(named) = &self.orders.named else {
+            return Ok(());
+        };
+        let mut parcels = Vec::new();
+        for node in named {
+            if self.sent.contains(node) || self.failed.contains_key(node) || self.is_on_hold(node) {
+                continue;
+            }
+            let known = self.state.fleet.get(node);
+            let Some(token) = known.filter(|m| m.sent.is_some()).and_then(|m| m.token) else {
+                continue; // never sent: all of it waits
+            };
+            let composed = standing(&self.composer, &self.world(), node);
+            if composed.is_behind() {
+                continue; // the rounds ran out before it
+            }
+            if let Ok(composition) = composed.composition {
+                parcels.push(self.parcel(node, composition, token)?);
+            }
+        }
+        self.dispatch(parcels, couriers, Self::record_contact)
+    }
+
+    fn dispatch(
+        &mut self,
+        parcels: Vec<Parcel>,
+        couriers: &mut dyn Dispatch,
+        record: fn(&mut Self, &NodeName, &Parcel, Outcome) -> Result<(), StoreError>,
+    ) -> Result<(), PushError> {
+        if parcels.is_empty() {
+            return Ok(());
+        }
+        let by_node: BTreeMap<NodeName, Parcel> = parcels
+            .iter()
+            .map(|parcel| (parcel.target.node.name.clone(), parcel.clone()))
+            .collect();
+        let mut broken: Option<StoreError> = None;
+        couriers.send(parcels, &mut |node, heard| match heard {
+            Heard::Progress(progress) => (self.hear)(Event::Progress {
+                node: node.clone(),
+                progress,
+            }),
+            Heard::Settled(outcome) => {
+                let Some(parcel) = by_node.get(node) else {
+                    return;
+                };
+                if broken.is_none() {
+                    broken = record(self, node, parcel, outcome).err();
+                }
+            }
+            Heard::Answered(_) => {}
+        });
+        broken.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// What the end of a send means for what is known of the machine.
+    fn record(
+        &mut self,
+        node: &NodeName,
+        parcel: &Parcel,
+        outcome: Outcome,
+    ) -> Result<(), StoreError> {
+        let machine = self.state.fleet.entry(node.clone()).or_default();
+        let problem = match outcome {
+            Outcome::Applied(applied) => {
+                acknowledge(machine, parcel);
+                self.sent.insert(node.clone());
+                (self.hear)(Event::Sent {
+                    node: node.clone(),
+                    round: self.round,
+                    applied,
+                });
+                None
+            }
+            Outcome::NotReached(failure) => {
+                machine.attempt = None;
+                Some(Problem::NotReached(failure))
+            }
+            Outcome::Refused(failure) => {
+                machine.attempt = None;
+                Some(Problem::Refused(failure))
+            }
+            Outcome::RolledBack { failure, lists } => {
+                roll_back(machine, parcel, &lists);
+                Some(Problem::RolledBack { failure, lists })
+            }
+            Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),
+            Outcome::Fenced { held: None, .. } if self.emptied.insert(node.clone()) => {
+                // It holds nothing, so nobody else was there: it was made anew. All of it is sent again.
+                *machine = Machine::unknown();
+                (self.hear)(Event::Emptied { node: node.clone() });
+                None
+            }
+            Outcome::Fenced { held, log } => {
+                machine.attempt = None;
+                Some(Problem::Fenced { held, log })
+            }
+        };
+        let record = machine_record(&self.state.fleet, node);
+        self.store.commit(&[record])?;
+        match problem {
+            Some(problem) => self.fail(node, problem),
+            None => Ok(()),
+        }
+    }
+
+    /// What the end of a contact means: the machine holds what it held, unless nobody knows.
+    fn record_contact(
+        &mut self,
+        node: &NodeName,
+        parcel: &Parcel,
+        outcome: Outcome,
+    ) -> Result<(), StoreError> {
+        match outcome {
+            Outcome::Applied(applied) => {
+                (self.hear)(Event::Contacted {
+                    node: node.clone(),
+                    applied,
+                });
+                Ok(())
+            }
+            Outcome::NotReached(failure) => self.fail(node, Problem::NotReached(failure)),
+            Outcome::Refused(failure) => self.fail(node, Problem::Refused(failure)),
+            Outcome::Fenced { held: None, log } => {
+                let failure = Failure {
+                    step: FailedStep::Verify,
+                    service: None,
+                    cause: "the machine holds nothing any more; it was emptied or made anew".into(),
+                    output: log,
+                    hint: Some("`grid push --behind` sends all of it again".into()),
+                };
+                self.state.fleet.insert(node.clone(), Machine::unknown());
+                self.store
+                    .commit(&[machine_record(&self.state.fleet, node)])?;
+                self.fail(node, Problem::Refused(failure))
+            }
+            Outcome::Fenced { held, log } => self.fail(node, Problem::Fenced { held, log }),
+            Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
+                let machine = self.state.fleet.entry(node.clone()).or_default();
+                machine.attempt = Some(Attempt {
+                    token: parcel.token,
+                    manifest: Arc::clone(&parcel.bundle.manifest),
+                });
+                self.store
+                    .commit(&[machine_record(&self.state.fleet, node)])?;
+                self.fail(node, Problem::Uncertain(failure))
+            }
+        }
+    }
+}
+
+fn machine_record(fleet: &crate::compose::sent::Fleet, node: &NodeName) -> Change {
+    Change::Machine(node.clone(), fleet.get(node).cloned().unwrap_or_default())
+}
+
+fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
+    *machine = Machine {
+        token: Some(parcel.token),
+        sent: Some(Sent {
+            manifest: Arc::clone(&parcel.bundle.manifest),
+            lists: BTreeMap::new(),
+            address: parcel.target.node.host().to_owned(),
+        }),
+        ..Machine::unknown()
+    };
+}
+
+/// The previous release is in force again, but for the lists that stayed: these are acknowledged.
+fn roll_back(machine: &mut Machine, parcel: &Parcel, lists: &BTreeSet<crate::words::ServiceName>) {
+    machine.token = Some(parcel.token);
+    machine.attempt = None;
+    machine.rolled_back = Some(parcel.bundle.digest);
+    if let Some(sent) = &mut machine.sent {
+        for provider in lists {
+            let newer = parcel.bundle.manifest.services.get(provider);
+            if let Some(grants) = newer.and_then(|service| service.grants.clone()) {
+                sent.lists.insert(provider.clone(), grants);
+            }
+        }
+    }
+}
+
+/// The contents of a bundle that the store keeps.
+fn stored_contents(bundle: &Bundle) -> impl Iterator<Item = Change> + '_ {
+    bundle
+        .contents
+        .iter()
+        .filter_map(|(digest, content)| match content {
+            Content::Bytes(bytes) if fits(bytes) => {
+                Some(Change::Content(*digest, Arc::clone(bytes)))
+            }
+            _ => None,
+        })
+}
+
+fn fits(bytes: &Zeroizing<Vec<u8>>) -> bool {
+    u64::try_from(bytes.len()).is_ok_and(|size| size <= STORED_AT_MOST)
+}

@@ -1,0 +1,190 @@
+//! A push under way: what it knows so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::behind::{Standing, standing};
+use super::event::Event;
+use super::report::{Problem, Report, report};
+use super::{Named, Orders, PushError};
+use crate::compose::sources::Sources;
+use crate::compose::{Composer, World};
+use crate::delivery::Target;
+use crate::mesh::Mesh;
+use crate::store::{Change, State, Store};
+use crate::words::{Chance, NodeName, Token};
+
+/// How many rounds a push may need beyond one for each link of the longest chain of consumers: the last
+/// one takes away what nobody uses any more, and moves and rotations need one more for each side.
+const SPARE_ROUNDS: usize = 4;
+
+pub(super) struct Run<'a> {
+    pub(super) mesh: &'a Mesh,
+    pub(super) orders: &'a Orders,
+    pub(super) composer: Composer,
+    pub(super) store: &'a mut dyn Store,
+    pub(super) chance: &'a mut dyn Chance,
+    pub(super) hear: &'a mut dyn FnMut(Event),
+    pub(super) state: State,
+    pub(super) round: usize,
+    pub(super) failed: BTreeMap<NodeName, Problem>,
+    pub(super) sent: BTreeSet<NodeName>,
+    pub(super) emptied: BTreeSet<NodeName>,
+    pub(super) minted: usize,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn begin(
+        mesh: &'a Mesh,
+        orders: &'a Orders,
+        sources: Arc<dyn Sources>,
+        store: &'a mut dyn Store,
+        chance: &'a mut dyn Chance,
+        hear: &'a mut dyn FnMut(Event),
+    ) -> Result<Self, PushError> {
+        if let Named::Nodes(named) = &orders.named
+            && let Some(unknown) = named.iter().find(|node| !mesh.nodes.contains_key(*node))
+        {
+            return Err(PushError::UnknownNode(unknown.clone()));
+        }
+        let mut state = store.load()?;
+        state.push = state.push.saturating_add(1);
+        store.commit(&[Change::Push(state.push)])?;
+        hear(Event::Began {
+            mesh: mesh.name.clone(),
+            push: state.push,
+        });
+        Ok(Self {
+            mesh,
+            orders,
+            composer: Composer::new(mesh, sources),
+            store,
+            chance,
+            hear,
+            state,
+            round: 0,
+            failed: BTreeMap::new(),
+            sent: BTreeSet::new(),
+            emptied: BTreeSet::new(),
+            minted: 0,
+        })
+    }
+
+    pub(super) fn rounds_after_the_first(&self) -> usize {
+        self.orders
+            .max_rounds
+            .unwrap_or_else(|| self.mesh.longest_chain().saturating_add(SPARE_ROUNDS))
+    }
+
+    pub(super) fn next_round(&mut self) {
+        self.round = self.round.saturating_add(1);
+    }
+
+    pub(super) fn world(&self) -> World<'_> {
+        World::new(self.mesh, &self.state.provisions, &self.state.fleet)
+    }
+
+    pub(super) fn is_on_hold(&self, node: &NodeName) -> bool {
+        self.mesh
+            .nodes
+            .get(node)
+            .and_then(|node| node.hold.as_ref())
+            .is_some_and(|hold| hold.is_in_force(self.orders.today))
+    }
+
+    pub(super) fn is_named(&self, node: &NodeName) -> bool {
+        matches!(&self.orders.named, Named::Nodes(named) if named.contains(node))
+    }
+
+    pub(super) fn target(&self, node: &NodeName) -> Option<Target> {
+        Some(Target {
+            mesh: self.mesh.name.clone(),
+            node: Arc::new(self.mesh.nodes.get(node)?.clone()),
+        })
+    }
+
+    pub(super) fn draw_token(&mut self) -> Token {
+        Token::draw(self.state.id, self.state.era, self.state.push, self.chance)
+    }
+
+    /// The first round's machines: the named ones, or those behind where nobody is named.
+    pub(super) fn first_targets(&self) -> BTreeSet<NodeName> {
+        match &self.orders.named {
+            Named::Nodes(named) => named
+                .iter()
+                .filter(|node| !self.is_on_hold(node) && !self.failed.contains_key(*node))
+                .cloned()
+                .collect(),
+            Named::Behind => self.behind_now(),
+        }
+    }
+
+    /// Every machine that is behind now, less those on hold, failed in this push, or rolled back
+    /// from this very bundle and not named.
+    pub(super) fn behind_now(&self) -> BTreeSet<NodeName> {
+        let world = self.world();
+        self.mesh
+            .nodes
+            .keys()
+            .filter(|node| !self.is_on_hold(node) && !self.failed.contains_key(*node))
+            .filter(|node| {
+                let standing = standing(&self.composer, &world, node);
+                standing.is_behind() && (self.is_named(node) || !standing.is_rolled_back())
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Drops generations that nobody uses any more, and says how the push ended.
+    pub(super) fn finish(mut self, left: &BTreeSet<NodeName>) -> Result<Report, PushError> {
+        self.prune()?;
+        let world = World::new(self.mesh, &self.state.provisions, &self.state.fleet);
+        let standings: BTreeMap<&NodeName, Standing> = self
+            .mesh
+            .nodes
+            .keys()
+            .map(|node| (node, standing(&self.composer, &world, node)))
+            .collect();
+        let mut report = report(&world, &standings, self.orders);
+        report.push = self.state.push;
+        report.rounds = self.round;
+        report.minted = self.minted;
+        report.out_of_rounds = left.clone();
+        for (node, problem) in self.failed {
+            report.behind.remove(&node);
+            report.failed.insert(node, problem);
+        }
+        report.sent = self.sent;
+        (self.hear)(Event::Ended(Box::new(report.clone())));
+        Ok(report)
+    }
+
+    fn prune(&mut self) -> Result<(), PushError> {
+        let world = self.world();
+        let mut changes = Vec::new();
+        for (id, provision) in self.state.provisions.iter() {
+            let in_use: BTreeSet<_> = world
+                .uses
+                .accounts(&id.provider, &id.consumer)
+                .map(|(generation, _)| *generation)
+                .collect();
+            let mut pruned = provision.clone();
+            pruned.prune(|generation| in_use.contains(&generation));
+            if &pruned != provision {
+                changes.push((id, pruned));
+            }
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let records: Vec<Change> = changes
+            .iter()
+            .map(|(id, provision)| Change::Provision(id.clone(), provision.clone()))
+            .collect();
+        self.store.commit(&records)?;
+        for (id, provision) in changes {
+            self.state.provisions.insert(id, provision);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Settling: every uncertain machine is asked what it holds, and the answer becomes its last sent.
+
+use super::PushError;
+use super::event::Event;
+use super::report::Problem;
+use super::run::Run;
+use crate::compose::sent::{Machine, Sent};
+use crate::delivery::{Answer, Dispatch, Heard, Holding, Question};
+use crate::store::{Change, StoreError};
+use crate::words::NodeName;
+
+impl Run<'_> {
+    /// Asks every uncertain machine that is not on hold. One that cannot be asked has failed in this push.
+    pub(super) fn settle(&mut self, couriers: &mut dyn Dispatch) -> Result<(), PushError> {
+        let uncertain: Vec<NodeName> = self
+            .state
+            .fleet
+            .iter()
+            .filter(|(_, machine)| machine.attempt.is_some())
+            .map(|(node, _)| node.clone())
+            .filter(|node| !self.is_on_hold(node))
+            .collect();
+        let questions: Vec<Question> = uncertain
+            .iter()
+            .filter_map(|node| self.target(node))
+            .map(|target| Question { target })
+            .collect();
+        if questions.is_empty() {
+            return Ok(());
+        }
+        let mut broken: Option<StoreError> = None;
+        couriers.ask(questions, &mut |node, heard| match heard {
+            Heard::Progress(progress) => (self.hear)(Event::Progress {
+                node: node.clone(),
+                progress,
+            }),
+            Heard::Answered(answer) => {
+                if let Err(error) = self.take_answer(node, answer) {
+                    broken.get_or_insert(error);
+                }
+            }
+            Heard::Settled(_) => {}
+        });
+        broken.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn take_answer(&mut self, node: &NodeName, answer: Answer) -> Result<(), StoreError> {
+        let holding = match answer {
+            Answer::Holds(holding) => holding,
+            Answer::Unknown(failure) => {
+                return self.fail(node, Problem::Unsettled(failure));
+            }
+        };
+        let machine = self.state.fleet.entry(node.clone()).or_default();
+        let expected = [
+            machine.token,
+            machine.attempt.as_ref().map(|attempt| attempt.token),
+        ];
+        // A machine that holds nothing was never sent to, or lost all: either way, nobody else was there.
+        let ours = holding.token.is_none() || expected.contains(&holding.token);
+        if !ours && !self.orders.take_over {
+            return self.fail(
+                node,
+                Problem::Fenced {
+                    held: holding.token,
+                    log: holding.log,
+                },
+            );
+        }
+        let address = self.mesh.nodes.get(node).map_or("", |node| node.host());
+        settle(machine, holding, address);
+        let record = machine.clone();
+        self.store
+            .commit(&[Change::Machine(node.clone(), record)])?;
+        (self.hear)(Event::SettledAs { node: node.clone() });
+        Ok(())
+    }
+
+    /// Notes that a machine failed in this push.
+    pub(super) fn fail(&mut self, node: &NodeName, problem: Problem) -> Result<(), StoreError> {
+        (self.hear)(Event::Failed {
+            node: node.clone(),
+            round: self.round,
+            problem: problem.clone(),
+        });
+        self.failed.insert(node.clone(), problem);
+        Ok(())
+    }
+}
+
+/// The answer becomes the machine's last sent.
+fn settle(machine: &mut Machine, holding: Holding, address: &str) {
+    machine.attempt = None;
+    machine.token = holding.token;
+    machine.sent = holding.manifest.map(|manifest| Sent {
+        manifest,
+        lists: holding.lists,
+        address: address.to_owned(),
+    });
+}
