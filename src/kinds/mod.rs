@@ -9,7 +9,10 @@ mod kind;
 mod percent;
 mod rabbitmq;
 
-pub use custom::{Custom, CustomWants};
+pub use custom::{
+    BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError, Variable, WantName,
+    WantValue,
+};
 pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
