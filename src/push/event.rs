@@ -57,6 +57,17 @@ pub enum Event {
         /// What is revoked on it.
         revoked: BTreeSet<ServiceName>,
     },
+    /// A target is not sent to: it holds all that it can have for now, and the rest waits.
+    Waits {
+        /// Which.
+        node: NodeName,
+        /// In which round.
+        round: usize,
+        /// Named or flushed.
+        summons: Summons,
+        /// What waits on it.
+        waits: BTreeMap<ServiceName, Wait>,
+    },
     /// While a machine is sent to or asked.
     Progress {
         /// Which.

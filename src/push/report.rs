@@ -206,8 +206,10 @@ pub(super) fn report(
         }
     }
     for (node, machine) in world.fleet {
-        if let (None, Some(sent)) = (world.mesh.nodes.get(node), &machine.sent) {
-            report.undeclared.insert(node.clone(), sent.address.clone());
+        let known = machine.sent.is_some() || machine.attempt.is_some();
+        if known && !world.mesh.nodes.contains_key(node) {
+            let address = machine.sent.as_ref().map_or("", |sent| &sent.address);
+            report.undeclared.insert(node.clone(), address.to_owned());
         }
     }
     report

@@ -69,7 +69,17 @@ impl Run<'_> {
             let reasons = standing.reasons;
             match standing.composition {
                 Err(error) => self.fail(&node, Problem::Uncomposable(error.to_string()))?,
-                Ok(_) if !is_behind => {}
+                Ok(composition) if !is_behind => {
+                    if !composition.outline.waits.is_empty() {
+                        let summons = self.summons(&node);
+                        (self.hear)(Event::Waits {
+                            node,
+                            round: self.round,
+                            summons,
+                            waits: composition.outline.waits,
+                        });
+                    }
+                }
                 Ok(composition) => {
                     let summons = self.summons(&node);
                     (self.hear)(Event::Sending {
