@@ -41,10 +41,14 @@ impl Run<'_> {
         self.store.commit(&changes)?;
         self.minted = self.minted.saturating_add(wanted.len());
         for id in wanted {
+            let minted = self.state.provisions.get(&id.provider, &id.consumer);
+            let Some(generation) = minted.map(|minted| minted.newest().generation.number) else {
+                continue;
+            };
             (self.hear)(Event::Minted {
                 provider: id.provider,
                 consumer: id.consumer,
-                generation: 1,
+                generation,
             });
         }
         Ok(())
