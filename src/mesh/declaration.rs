@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use semver::VersionReq;
+use serde::Deserialize;
 
+use super::circle;
 use crate::kinds::{Endpoint, Provider, Wants};
 use crate::words::{
     AbsolutePath, Command, MeshName, NodeName, ReleasePath, SecretName, ServiceName, Tag,
@@ -60,7 +63,7 @@ pub struct Node {
     pub port: Option<u16>,
     /// The login; absent: as ssh_config says, else the operator's own.
     pub user: Option<String>,
-    /// A private key file to offer besides the agent's and ssh_config's.
+    /// A private key file to offer besides the agent's and ssh_config's; absolute.
     pub identity: Option<Utf8PathBuf>,
     /// Where releases lie on it.
     pub root: AbsolutePath,
@@ -83,16 +86,18 @@ impl Node {
 }
 
 /// How the machine side gains root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Become {
     /// `sudo -n`.
     Sudo,
 }
 
 /// How a machine is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum CourierKind {
-    /// The `ssh2` crate.
+    /// By ssh.
     Ssh,
     /// A directory of the controller's own machine.
     Local,
@@ -165,7 +170,8 @@ pub struct Consumption {
 }
 
 /// Which comes first when a service moves to another machine and nobody binds to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Move {
     /// The old machine removes it, then the new one starts it.
     #[default]
@@ -335,35 +341,16 @@ impl Mesh {
     }
 
     /// The number of services in the longest chain of consumers: 1 for a service that consumes nothing
-    /// (DESIGN.md, section 4: `--max-rounds` is by default four more).
+    /// (DESIGN.md, section 4: `--max-rounds` is by default four more). A circle, allowed where one does
+    /// not wait, counts with all its services.
     #[must_use]
     pub fn longest_chain(&self) -> usize {
-        fn depth<'a>(
-            mesh: &'a Mesh,
-            name: &'a ServiceName,
-            known: &mut BTreeMap<&'a ServiceName, usize>,
-        ) -> usize {
-            if let Some(&depth) = known.get(name) {
-                return depth;
-            }
-            known.insert(name, 1); // a circle, allowed where one does not wait, counts once
-            let longest = mesh
-                .services
-                .get(name)
-                .into_iter()
-                .flat_map(|service| service.consumes.keys())
-                .map(|provider| depth(mesh, provider, known))
-                .max()
-                .unwrap_or(0);
-            known.insert(name, longest.saturating_add(1));
-            longest.saturating_add(1)
-        }
-        let mut known = BTreeMap::new();
-        self.services
-            .keys()
-            .map(|name| depth(self, name, &mut known))
-            .max()
-            .unwrap_or(0)
+        let services = self.services.iter();
+        circle::longest_chain(
+            &services
+                .map(|(name, service)| (name, service.consumes.keys().collect()))
+                .collect(),
+        )
     }
 }
 

@@ -25,7 +25,7 @@ impl Secret {
     pub fn draw(chance: &mut dyn Chance) -> Self {
         let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
         chance.fill(bytes.as_mut());
-        Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes.as_ref())))
+        Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes.as_slice())))
     }
 
     /// Takes a secret that was made elsewhere.

@@ -1,0 +1,166 @@
+//! Checks what one part of a declaration says against the others.
+
+use std::collections::HashMap;
+
+use camino::Utf8Path;
+
+use super::circle::{self, Graph};
+use super::declaration::{CourierKind, FileContent};
+use super::machine::Machines;
+use super::place::{Place, Problem};
+use super::service::{Draft, Drafts};
+use super::source::Sources;
+use super::{check_paths, read_error};
+use crate::words::{NodeName, ServiceName};
+
+/// All checks.
+pub(super) fn all(
+    drafts: &Drafts<'_>,
+    machines: &Machines,
+    folder: &Utf8Path,
+    sources: &Sources,
+    problems: &mut Vec<Problem>,
+) {
+    one_folder_for_two_machines(machines, sources, problems);
+    for draft in drafts.values() {
+        several_machines_without_host(draft, problems);
+        check_paths::of_service(draft, machines, sources, problems);
+    }
+    check_paths::between_services(drafts, machines, sources, problems);
+    sources_exist(drafts, folder, problems);
+    circles(drafts, problems);
+}
+
+/// Two machines that are the same folder of the same machine would replace each other's releases.
+fn one_folder_for_two_machines(
+    machines: &Machines,
+    sources: &Sources,
+    problems: &mut Vec<Problem>,
+) {
+    type Host<'a> = Option<(&'a str, Option<u16>)>;
+    let mut seen: HashMap<(Host<'_>, &str), &NodeName> = HashMap::new();
+    for (name, node) in &machines.nodes {
+        let host = match node.courier {
+            CourierKind::Ssh => Some((node.host(), node.port)),
+            CourierKind::Local => None,
+        };
+        let Some(first) = seen.insert((host, node.root.as_str()), name) else {
+            continue;
+        };
+        let (Some(place), Some(other)) =
+            (machines.declared.get(name), machines.declared.get(first))
+        else {
+            continue;
+        };
+        problems.push(Problem::new(
+            *place,
+            format!(
+                "{name} and {first} have the same address and the same root, {}",
+                node.root
+            ),
+            format!(
+                "give one of them another `root`, or take it away; {first} is at {}",
+                sources.reference(*other)
+            ),
+        ));
+    }
+}
+
+fn several_machines_without_host(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
+    let (Some(provides), Some(place)) = (&draft.service.provides, draft.provides) else {
+        return;
+    };
+    let nodes = &draft.service.nodes;
+    if provides.host.is_none() && nodes.len() > 1 {
+        problems.push(Problem::new(
+            place,
+            format!(
+                "{} is on {} machines, and does not say at which host consumers reach it",
+                draft.service.name,
+                nodes.len()
+            ),
+            "add `host = \"…\"`: a name or an address that leads to all of them",
+        ));
+    }
+}
+
+/// Every source file is there before anything is sent.
+fn sources_exist(drafts: &Drafts<'_>, folder: &Utf8Path, problems: &mut Vec<Problem>) {
+    let mut known: HashMap<&str, Option<String>> = HashMap::new();
+    let mut check = |path, place: Place| {
+        let wrong = known
+            .entry(path)
+            .or_insert_with(|| wrong_with(folder, path));
+        if let Some(wrong) = wrong {
+            problems.push(Problem::new(
+                place,
+                wrong.clone(),
+                "sources are named relative to the folder of mesh.toml",
+            ));
+        }
+    };
+    for draft in drafts.values() {
+        for (file, places) in draft.service.files.iter().zip(&draft.files) {
+            match &file.content {
+                FileContent::Template(path) | FileContent::Source(path) => {
+                    check(path.as_str(), places.content);
+                }
+                FileContent::Inline(_) => {}
+            }
+        }
+        for source in &draft.kind_sources {
+            check(source.value.as_str(), source.place);
+        }
+    }
+}
+
+fn wrong_with(folder: &Utf8Path, path: &str) -> Option<String> {
+    let shown = read_error::quoted(path);
+    match folder.join(path).metadata() {
+        Ok(found) if found.is_file() => None,
+        Ok(found) if found.is_dir() => {
+            Some(format!("{shown} is a folder; files are named one by one"))
+        }
+        Ok(_) => Some(format!("{shown} is not a file")),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            Some(format!("there is no file {shown}"))
+        }
+        Err(cause) => Some(format!("{shown} cannot be read: {cause}")),
+    }
+}
+
+/// Services that wait for each other would all wait for ever (DESIGN.md, section 2).
+fn circles(drafts: &Drafts<'_>, problems: &mut Vec<Problem>) {
+    let waiting: Graph<'_> = drafts
+        .iter()
+        .map(|(name, draft)| {
+            let consumes = draft.service.consumes.iter();
+            let next = consumes.filter(|(provider, consumption)| {
+                consumption.wait && drafts.contains_key(*provider)
+            });
+            (name, next.map(|(provider, _)| provider).collect())
+        })
+        .collect();
+    for circle in circle::circles(&waiting) {
+        let names = circle.iter().chain(circle.first());
+        let names: Vec<&str> = names.map(|name| name.as_str()).collect();
+        let (Some(first), Some(second)) = (circle.first(), circle.get(1)) else {
+            continue;
+        };
+        problems.push(Problem::new(
+            place_of(drafts, first, second),
+            format!("these services would wait for each other: {}", names.join(" -> ")),
+            format!(
+                "let one of them start without waiting, if it retries by itself: `consumes = {{ {second} = {{ wait = false }} }}`"
+            ),
+        ));
+    }
+}
+
+fn place_of(drafts: &Drafts<'_>, consumer: &ServiceName, provider: &ServiceName) -> Place {
+    let draft = drafts.get(consumer);
+    draft
+        .and_then(|draft| draft.consumes.get(provider).copied())
+        .or(draft.map(|draft| draft.place))
+        .unwrap_or(Place::new(0, 0..0))
+}

@@ -1,0 +1,220 @@
+//! What is wrong with a declaration: all of it at once, each with its place, the line itself, what is
+//! wrong and what would be right (DESIGN.md, section 2).
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How many characters of a line are shown, so that one long line does not fill the terminal.
+const WIDEST_EXCERPT: usize = 120;
+/// How many characters stand before the caret when a long line is cut.
+const BEFORE_CARET: usize = 40;
+
+/// What sort of thing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiagnosticKind {
+    /// There is no declaration in this folder.
+    Missing,
+    /// A file cannot be read, or is too large.
+    Unreadable,
+    /// It is not TOML.
+    Syntax,
+    /// It is TOML, but not a declaration that could be right.
+    Declaration,
+    /// It asks for another version of grid.
+    Version,
+}
+
+/// Where in a file something is wrong, and what stands there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Position {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column, counted from 1, in characters.
+    pub column: usize,
+    /// The line itself, control characters replaced; a long one is cut at `…`.
+    pub excerpt: String,
+    /// How many characters of the excerpt stand before what is wrong.
+    pub caret: usize,
+    /// How many characters of the excerpt are wrong; at least one.
+    pub width: usize,
+}
+
+impl Position {
+    /// The position of the bytes `start..end` on a line that begins at `line_start`.
+    pub(super) fn new(line: usize, text: &str, start: usize, end: usize) -> Self {
+        let chars_before = |at: usize| {
+            text.char_indices()
+                .take_while(|(index, _)| *index < at)
+                .count()
+        };
+        let column = chars_before(start);
+        let length = text.chars().count();
+        let width = chars_before(end)
+            .min(length)
+            .saturating_sub(column)
+            .clamp(1, WIDEST_EXCERPT);
+        let from = if length > WIDEST_EXCERPT {
+            column.saturating_sub(BEFORE_CARET)
+        } else {
+            0
+        };
+        let mut excerpt = String::new();
+        if from > 0 {
+            excerpt.push('…');
+        }
+        excerpt.extend(
+            text.chars()
+                .skip(from)
+                .take(WIDEST_EXCERPT)
+                .map(|c| match c {
+                    '\t' => ' ', // one column, as it is counted
+                    c if c.is_control() => '\u{fffd}',
+                    c => c,
+                }),
+        );
+        if length.saturating_sub(from) > WIDEST_EXCERPT {
+            excerpt.push('…');
+        }
+        Self {
+            line,
+            column: column.saturating_add(1),
+            excerpt,
+            caret: column
+                .saturating_sub(from)
+                .saturating_add(usize::from(from > 0)),
+            width: width.min(
+                WIDEST_EXCERPT
+                    .saturating_sub(column.saturating_sub(from))
+                    .max(1),
+            ),
+        }
+    }
+}
+
+/// One thing that is wrong with a declaration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Diagnostic {
+    /// What sort of thing.
+    pub kind: DiagnosticKind,
+    /// The file, from where grid was started.
+    pub file: String,
+    /// Where in it; absent where the file as a whole is meant.
+    #[serde(flatten)]
+    pub at: Option<Position>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(at) = &self.at else {
+            write!(f, "{}: {}", self.file, self.message)?;
+            return match &self.help {
+                Some(help) => write!(f, "\n  = {help}"),
+                None => Ok(()),
+            };
+        };
+        let number = at.line.to_string();
+        let margin = number.len();
+        writeln!(f, "{}:{number}:{}: {}", self.file, at.column, self.message)?;
+        writeln!(f, "  {number} | {}", at.excerpt)?;
+        write!(
+            f,
+            "  {:margin$} | {:caret$}{}",
+            "",
+            "",
+            "^".repeat(at.width),
+            caret = at.caret
+        )?;
+        match &self.help {
+            Some(help) => write!(f, "\n  {:margin$} = {help}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All that is wrong with a declaration, in order of file and line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Diagnostics {
+    /// At least one.
+    pub errors: Vec<Diagnostic>,
+    /// How many more there are than one run shows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Diagnostics {
+    /// One error.
+    pub(super) fn one(diagnostic: Diagnostic) -> Self {
+        Self {
+            errors: vec![diagnostic],
+            omitted: 0,
+        }
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, diagnostic) in self.errors.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n\n")?;
+            }
+            write!(f, "{diagnostic}")?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\n\nand {} more", self.omitted)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::Position;
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let text = "größe = \"ü\" # x";
+        let at = Position::new(3, text, text.find('"').unwrap(), text.find(" #").unwrap());
+        assert_eq!((at.line, at.column, at.caret, at.width), (3, 9, 8, 3));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_what_is_wrong() {
+        let text = format!("{}WRONG{}", "a".repeat(1000), "b".repeat(1000));
+        let at = Position::new(1, &text, 1000, 1005);
+        assert_eq!(at.column, 1001);
+        let marked: String = at.excerpt.chars().skip(at.caret).take(at.width).collect();
+        assert_eq!(marked, "WRONG");
+        assert_eq!(at.excerpt.chars().count(), 122);
+    }
+
+    #[test]
+    fn a_place_after_the_end_of_its_line_is_marked_once() {
+        let at = Position::new(1, "a = ", 4, 9);
+        assert_eq!((at.column, at.width), (5, 1));
+        let at = Position::new(1, "", 0, 0);
+        assert_eq!((at.column, at.width), (1, 1));
+    }
+
+    #[test]
+    fn nothing_in_a_line_can_steer_a_terminal() {
+        let at = Position::new(1, "\u{1b}[2J\tx", 0, 1);
+        assert_eq!(at.excerpt, "\u{fffd}[2J x");
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads a declaration from its folder, and checks it (DESIGN.md, section 2).
+//!
+//! Order: the files; their syntax; the tables one by one; what one says of another. Each step goes on
+//! after an error as long as what follows from it would not be reported as one more.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::declaration::{Mesh, Recipient, SecretSource};
+use super::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
+use super::items::Items;
+use super::machine::{Machines, Surroundings};
+use super::place::{At, Place, Problem};
+use super::reader::{Input, read};
+use super::source::Sources;
+use super::text::Versions;
+use super::{check, consumption, raw, service, syntax};
+use crate::words::{Digest, MeshName, NameError, SecretName};
+
+/// A declaration as it was read.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What it says.
+    pub mesh: Mesh,
+    /// Of the bytes of all its files, in order.
+    pub digest: Digest,
+    /// Its files, relative to its folder: `mesh.toml`, then those of `mesh.d` in order of name.
+    pub files: Vec<Utf8PathBuf>,
+}
+
+/// Reads and checks the declaration in `folder`.
+///
+/// # Errors
+/// All that is wrong with it, at once. A declaration for another version of grid has that one error
+/// only: what else seems wrong may be right in that version.
+pub fn load(folder: &Utf8Path) -> Result<Loaded, Diagnostics> {
+    load_as(folder, &this_version())
+}
+
+/// This grid.
+fn this_version() -> semver::Version {
+    // Cargo gives three numbers, always.
+    semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(semver::Version::new(0, 0, 0))
+}
+
+fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagnostics> {
+    let sources = Sources::read(folder)?;
+    let absolute = folder.canonicalize_utf8().map_err(|cause| {
+        Diagnostics::one(Diagnostic {
+            kind: DiagnosticKind::Unreadable,
+            file: folder.to_string(),
+            at: None,
+            message: format!("this folder cannot be read: {cause}"),
+            help: None,
+        })
+    })?;
+    let mut problems = Vec::new();
+    let parsed = syntax::parse(&sources, &mut problems);
+    let items = Items::merge(&sources, &parsed.tables, &mut problems);
+
+    let head = Head::read(items.mesh, &mut problems);
+    if let Some(wrong) = head.wrong_version(version) {
+        return Err(sources.diagnostics(vec![wrong]));
+    }
+    let secrets = read_secrets(&items.secrets, &mut problems);
+    let surroundings = Surroundings {
+        mesh: head.name.as_ref(),
+        folder: &absolute,
+    };
+    let machines = Machines::read(&items, surroundings, &mut problems);
+    let mut drafts = service::read_all(&items.services, &mut problems);
+    // Where a file could not be parsed, what refers to something in it would seem to dangle.
+    if parsed.whole {
+        service::assign(&mut drafts, &machines, &mut problems);
+        consumption::read_all(&mut drafts, &mut problems);
+        check::all(&drafts, &machines, &absolute, &sources, &mut problems);
+    }
+    match head.name {
+        Some(name) if problems.is_empty() => Ok(Loaded {
+            mesh: Mesh {
+                name,
+                grid: head.grid.map(|versions| versions.value.0),
+                recipients: head.recipients,
+                secrets,
+                nodes: machines.nodes,
+                services: drafts
+                    .into_iter()
+                    .map(|(name, draft)| (name, draft.service))
+                    .collect(),
+            },
+            digest: sources.digest,
+            files: sources.files.into_iter().map(|file| file.path).collect(),
+        }),
+        _ => Err(sources.diagnostics(problems)),
+    }
+}
+
+/// What `[mesh]` says.
+#[derive(Default)]
+struct Head {
+    /// Absent: it is missing or wrong, which was reported.
+    name: Option<MeshName>,
+    grid: Option<At<Versions>>,
+    recipients: Vec<Recipient>,
+}
+
+impl Head {
+    fn read(mesh: Option<Input<'_>>, problems: &mut Vec<Problem>) -> Self {
+        let Some(input) = mesh else {
+            problems.push(Problem::new(
+                Place::new(0, 0..0),
+                "the table `[mesh]` is missing",
+                "add `[mesh]` and below it `name = \"…\"`",
+            ));
+            return Self::default();
+        };
+        let before = problems.len();
+        let raw = match input.table("`mesh`") {
+            Ok(table) => read::<raw::Mesh>(table, problems),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        };
+        let Some(raw) = raw else {
+            return Self::default();
+        };
+        if raw.name.is_none() && problems.len() == before {
+            problems.push(Problem::new(
+                input.key,
+                "the mesh has no name",
+                "add `name = \"…\"` below `[mesh]`",
+            ));
+        }
+        let recipients = raw
+            .recipients
+            .into_iter()
+            .filter_map(|recipient| match recipient.value {
+                raw::Recipient {
+                    name: Some(name),
+                    key: Some(key),
+                } => Some(Recipient {
+                    name: name.0,
+                    key: key.0,
+                }),
+                _ => {
+                    if !problems.iter().any(|known| known.is_in(recipient.place)) {
+                        problems.push(Problem::new(
+                            recipient.place,
+                            "a recipient has a `name` and a `key`",
+                            "write `{ name = \"maria\", key = \"age1…\" }`",
+                        ));
+                    }
+                    None
+                }
+            })
+            .collect();
+        Self {
+            name: raw.name,
+            grid: raw.grid,
+            recipients,
+        }
+    }
+
+    fn wrong_version(&self, version: &semver::Version) -> Option<Problem> {
+        let versions = self.grid.as_ref()?;
+        if versions.value.0.matches(version) {
+            return None;
+        }
+        let message = format!(
+            "this declaration asks for grid {}, and this is grid {version}",
+            versions.value.0
+        );
+        let help = "install a version that it asks for, or change `grid` if this one may push it";
+        Some(Problem::new(versions.place, message, help).of(DiagnosticKind::Version))
+    }
+}
+
+fn read_secrets(
+    items: &BTreeMap<&str, Input<'_>>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<SecretName, SecretSource> {
+    let mut secrets = BTreeMap::new();
+    for (name, input) in items {
+        let before = problems.len();
+        let name = named(name, *input, SecretName::new, problems);
+        let raw = match input.table("a secret") {
+            Ok(table) => read::<raw::Secret>(table, problems),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        };
+        let source = match raw {
+            Some(raw::Secret {
+                file: Some(path),
+                command: None,
+                env: None,
+            }) => SecretSource::AgeFile(path.0.into()),
+            Some(raw::Secret {
+                file: None,
+                command: Some(command),
+                env: None,
+            }) => SecretSource::Command(command),
+            Some(raw::Secret {
+                file: None,
+                command: None,
+                env: Some(variable),
+            }) => SecretSource::Environment(variable.0),
+            _ => {
+                if problems.len() == before {
+                    problems.push(Problem::new(
+                        input.key,
+                        "a secret comes from exactly one of `file`, `command` and `env`",
+                        "write one of `file = \"secrets/NAME.age\"`, `command = [\"pass\", \"show\", \"NAME\"]` and `env = \"NAME\"`",
+                    ));
+                }
+                continue;
+            }
+        };
+        if let Some(name) = name {
+            secrets.insert(name, source);
+        }
+    }
+    secrets
+}
+
+/// The key of a table as a name.
+pub(super) fn named<N>(
+    key: &str,
+    input: Input<'_>,
+    parse: impl Fn(&str) -> Result<N, NameError>,
+    problems: &mut Vec<Problem>,
+) -> Option<N> {
+    parse(key)
+        .map_err(|wrong| problems.push(Problem::bare(input.key, wrong.to_string())))
+        .ok()
+}

@@ -1,0 +1,164 @@
+//! Reads `[nodes.*]` and `[defaults]` into machines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::declaration::{CourierKind, Hold, Node};
+use super::items::Items;
+use super::load::named;
+use super::place::{At, Place, Problem};
+use super::raw;
+use super::reader::{Input, read};
+use super::text::LocalPath;
+use crate::words::{AbsolutePath, MeshName, NodeName, Tag};
+
+/// What a machine's paths depend on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The mesh's name; absent: it is wrong, which was reported.
+    pub mesh: Option<&'a MeshName>,
+    /// The declaration's folder, absolute.
+    pub folder: &'a Utf8Path,
+}
+
+/// All machines.
+#[derive(Default)]
+pub(super) struct Machines {
+    /// Those that are right.
+    pub nodes: BTreeMap<NodeName, Node>,
+    /// Where each is declared; those that are wrong too.
+    pub declared: BTreeMap<NodeName, Place>,
+    /// Who carries a tag.
+    pub tagged: BTreeMap<Tag, BTreeSet<NodeName>>,
+}
+
+impl Machines {
+    /// Reads all of them.
+    pub fn read(
+        items: &Items<'_>,
+        surroundings: Surroundings<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let defaults = items
+            .defaults
+            .and_then(|input| read_raw(input, "`defaults`", problems))
+            .unwrap_or_default();
+        let mut machines = Self::default();
+        for (name, input) in &items.nodes {
+            let name = named(name, *input, NodeName::new, problems);
+            let raw = read_raw(*input, "a machine", problems);
+            let Some(name) = name else { continue };
+            machines.declared.insert(name.clone(), input.key);
+            let Some(raw) = raw else { continue };
+            let raw = raw.over(&defaults);
+            for tag in raw.tags.iter().flatten() {
+                let carriers = machines.tagged.entry(tag.clone()).or_default();
+                carriers.insert(name.clone());
+            }
+            if let Some(node) = node(name.clone(), raw, surroundings, problems) {
+                machines.nodes.insert(name, node);
+            }
+        }
+        machines
+    }
+}
+
+fn read_raw(input: Input<'_>, what: &str, problems: &mut Vec<Problem>) -> Option<raw::Node> {
+    let before = problems.len();
+    let raw = match input.table(what) {
+        Ok(table) => read::<raw::Node>(table, problems),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    if let Some(raw::Hold::Until(raw::HoldUntil { reason: None, .. })) =
+        raw.as_ref().and_then(|raw| raw.hold.as_ref())
+        && problems.len() == before
+    {
+        let place = input
+            .table(what)
+            .ok()
+            .and_then(|table| table.get("hold"))
+            .map_or(input.key, |hold| hold.key);
+        problems.push(Problem::new(
+            place,
+            "a hold has a reason",
+            "write `{ reason = \"…\", until = 2026-12-01 }`",
+        ));
+    }
+    raw
+}
+
+fn node(
+    name: NodeName,
+    raw: raw::Node,
+    surroundings: Surroundings<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Node> {
+    let courier = raw.courier.unwrap_or(CourierKind::Ssh);
+    Some(Node {
+        name,
+        address: raw.address.map(|host| host.0),
+        port: raw.port.map(|port| port.0),
+        user: raw.user.map(|login| login.0),
+        identity: raw.identity.map(|path| identity(&path.value, surroundings)),
+        root: root(raw.root, courier, surroundings, problems)?,
+        become_root: raw.become_root,
+        courier,
+        tags: raw.tags.unwrap_or_default().into_iter().collect(),
+        hold: raw.hold.map(|hold| match hold {
+            raw::Hold::Reason(reason) => Hold {
+                reason: reason.0,
+                until: None,
+            },
+            raw::Hold::Until(hold) => Hold {
+                reason: hold.reason.map(|reason| reason.0).unwrap_or_default(),
+                until: hold.until.map(|day| day.0),
+            },
+        }),
+    })
+}
+
+/// A key file as it can be opened: `~/` is the operator's home, and what is relative is so to the
+/// declaration.
+fn identity(path: &LocalPath, surroundings: Surroundings<'_>) -> Utf8PathBuf {
+    let home = path.0.strip_prefix("~/").and_then(|below| {
+        let home = Utf8PathBuf::from_path_buf(std::env::home_dir()?).ok()?;
+        Some(home.join(below))
+    });
+    home.unwrap_or_else(|| surroundings.folder.join(&path.0))
+}
+
+fn root(
+    written: Option<At<LocalPath>>,
+    courier: CourierKind,
+    surroundings: Surroundings<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<AbsolutePath> {
+    let read = match &written {
+        None => AbsolutePath::new(&format!(
+            "/var/lib/grid/{}",
+            surroundings.mesh.map_or("mesh", MeshName::as_str)
+        )),
+        Some(path) if path.value.0.starts_with('/') => AbsolutePath::new(&path.value.0),
+        Some(path) if courier == CourierKind::Local => {
+            AbsolutePath::new(surroundings.folder.as_str())
+                .and_then(|folder| folder.join(&path.value.0))
+        }
+        Some(path) => {
+            problems.push(Problem::new(
+                path.place,
+                "the root of a machine that is reached by ssh is an absolute path",
+                "only with `courier = \"local\"` may it be relative to the declaration",
+            ));
+            return None;
+        }
+    };
+    read.map_err(|wrong| {
+        let place = written.map_or(Place::new(0, 0..0), |path| path.place);
+        problems.push(Problem::bare(place, format!("`root`: {wrong}")));
+    })
+    .ok()
+}
