@@ -70,11 +70,11 @@ fn wants<'a>(account: &Account<'a>) -> Result<&'a CustomWants, KindError> {
 }
 
 fn wants_value(wants: &CustomWants) -> minijinja::Value {
-    wants
+    let pairs = wants
         .0
         .iter()
-        .map(|(name, value)| (name.as_str(), value.to_template()))
-        .collect()
+        .map(|(name, value)| (name.as_str(), value.to_template()));
+    minijinja::Value::from_pairs(pairs)
 }
 
 /// What the template of a list sees of an account.
@@ -190,5 +190,148 @@ impl ProviderKind for Custom {
             })
             .collect::<Result<_, KindError>>()?;
         Ok(Binding { entries, env })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{Era, Generation, MeshName, Salt, Secret, ServiceName};
+
+    #[test]
+    fn a_list_and_a_binding_say_what_the_operators_templates_say() {
+        let mesh = MeshName::new("prod").unwrap();
+        let provider = ServiceName::new("keys").unwrap();
+        let consumer = ServiceName::new("billing").unwrap();
+        let custom: Custom = toml::from_str(
+            r#"
+            template = "templates/keys.j2"
+            extension = "acl"
+            load = ["keys", "load"]
+            check = ["keys", "check"]
+            type = "keys"
+            uri = "https://{{ username|urlencode }}:{{ password }}@{{ authority }}/{{ wants.scope }}"
+            entries = { scope = "{{ wants.scope }}" }
+            env = { KEYS_TOKEN = "{{ password }}" }
+            "#,
+        )
+        .unwrap();
+        let wants = Wants::Custom(toml::from_str("scope = \"read\"\nrate = 5").unwrap());
+        let owner = Owner {
+            mesh: &mesh,
+            provider: &provider,
+        };
+        let account = Account {
+            owner,
+            consumer: &consumer,
+            generation: Generation {
+                number: 2,
+                era: Era(1),
+            },
+            secret: &Secret::new("hunter2".into()),
+            salt: Salt([0xab; 16]),
+            wants: &wants,
+        };
+        let template = |path: &str| {
+            assert_eq!(path, "templates/keys.j2");
+            Ok("# {{ mesh }} {{ provider }} {{ mark }}\n{% for a in accounts %}\
+                {{ a.username }} {{ a.consumer }} {{ a.generation }} {{ a.password }} {{ a.wants.rate + 1 }}\n\
+                {{ a.sha256 }}\n{{ a.salt }} {{ a.salted_sha256 }}\n{% endfor %}"
+                .to_owned())
+        };
+        let list = custom.list(owner, &[account.clone()], &template).unwrap();
+        assert_eq!(list.extension, "acl");
+        // The hashes are those of python3's hashlib.
+        insta::assert_snapshot!(list.content.expose(), @"
+# prod keys grid.prod.keys
+prod.billing.2 billing 2 hunter2 6
+f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7
+abababababababababababababababab 2f12179e753204041bc04bdae31639d55307176406ed291806edfd2e441b30e2
+");
+
+        let endpoint = Endpoint {
+            host: "::1".into(),
+            port: 443,
+        };
+        let binding = custom.binding(&endpoint, &account).unwrap();
+        let lines: Vec<String> = binding
+            .entries
+            .iter()
+            .chain(&binding.env)
+            .map(|entry| format!("{}={}", entry.name, entry.value.expose()))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+type=keys
+provider=custom
+host=::1
+port=443
+username=prod.billing.2
+password=hunter2
+uri=https://prod.billing.2:hunter2@[::1]:443/read
+scope=read
+KEYS_TOKEN=hunter2
+");
+
+        let wants = Wants::Custom(CustomWants::default());
+        let error = custom.binding(
+            &endpoint,
+            &Account {
+                wants: &wants,
+                ..account
+            },
+        );
+        insta::assert_snapshot!(error.unwrap_err(), @"uri of keys:1: undefined value: wants.scope");
+    }
+
+    #[test]
+    fn wrong_settings_are_refused_where_they_stand() {
+        let errors: Vec<String> = [
+            "uri = \"{{ host }\"",
+            "extension = \"../x\"",
+            "env = { api = \"x\" }",
+            "entries = { password = \"x\" }",
+            "template = \"/etc/x\"",
+            "load = []",
+        ]
+        .into_iter()
+        .map(|text| toml::from_str::<Custom>(text).unwrap_err().to_string())
+        .collect();
+        insta::assert_snapshot!(errors.join("\n"), @r#"
+TOML parse error at line 1, column 7
+  |
+1 | uri = "{{ host }"
+  |       ^^^^^^^^^^^
+unexpected `}`, expected end of variable block
+
+TOML parse error at line 1, column 13
+  |
+1 | extension = "../x"
+  |             ^^^^^^
+an extension is 1 to 16 lowercase letters and digits
+
+TOML parse error at line 1, column 9
+  |
+1 | env = { api = "x" }
+  |         ^^^
+a variable is 1 to 63 uppercase letters, digits and underscores, no digit first
+
+TOML parse error at line 1, column 13
+  |
+1 | entries = { password = "x" }
+  |             ^^^^^^^^
+a binding's entry is 1 to 253 lowercase letters, digits, dots and hyphens, no dot first, and not one of type, provider, host, port, username, password, uri
+
+TOML parse error at line 1, column 12
+  |
+1 | template = "/etc/x"
+  |            ^^^^^^^^
+a path in a release is relative
+
+TOML parse error at line 1, column 8
+  |
+1 | load = []
+  |        ^^
+a command names at least a program
+"#);
     }
 }

@@ -7,6 +7,8 @@
 mod custom;
 mod kind;
 mod percent;
+#[cfg(test)]
+mod promises;
 mod rabbitmq;
 
 pub use custom::{

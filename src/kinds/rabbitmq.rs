@@ -113,3 +113,96 @@ impl ProviderKind for Rabbitmq {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{Era, Generation, MeshName, Salt, ServiceName};
+
+    #[test]
+    fn a_binding_is_what_amqp_clients_read() {
+        let mesh = MeshName::new("prod").unwrap();
+        let provider = ServiceName::new("broker").unwrap();
+        let consumer = ServiceName::new("billing").unwrap();
+        let bound = |wants: &str, host: &str, password: &str| {
+            let wants = Wants::Rabbitmq(toml::from_str(wants).unwrap());
+            let account = Account {
+                owner: Owner {
+                    mesh: &mesh,
+                    provider: &provider,
+                },
+                consumer: &consumer,
+                generation: Generation {
+                    number: 7,
+                    era: Era(1),
+                },
+                secret: &Secret::new(password.to_owned()),
+                salt: Salt([0; 16]),
+                wants: &wants,
+            };
+            let endpoint = Endpoint {
+                host: host.to_owned(),
+                port: 5672,
+            };
+            let binding = Rabbitmq::default().binding(&endpoint, &account).unwrap();
+            let lines: Vec<String> = binding
+                .entries
+                .iter()
+                .chain(&binding.env)
+                .map(|entry| format!("{}={}", entry.name, entry.value.expose()))
+                .collect();
+            lines.join("\n")
+        };
+        insta::assert_snapshot!(bound("", "10.0.0.1", "aB-_9"), @"
+type=rabbitmq
+provider=rabbitmq
+host=10.0.0.1
+port=5672
+username=prod.billing.7
+password=aB-_9
+virtual-host=billing
+uri=amqp://prod.billing.7:aB-_9@10.0.0.1:5672/billing
+AMQP_URL=amqp://prod.billing.7:aB-_9@10.0.0.1:5672/billing
+");
+        insta::assert_snapshot!(
+            bound("vhost = \"/\"\nexisting = true", "2001:db8::1", "it's a:b/c@d"),
+            @"
+type=rabbitmq
+provider=rabbitmq
+host=2001:db8::1
+port=5672
+username=prod.billing.7
+password=it's a:b/c@d
+virtual-host=/
+uri=amqp://prod.billing.7:it%27s%20a%3Ab%2Fc%40d@[2001:db8::1]:5672/%2F
+AMQP_URL=amqp://prod.billing.7:it%27s%20a%3Ab%2Fc%40d@[2001:db8::1]:5672/%2F
+"
+        );
+    }
+
+    #[test]
+    fn a_script_runs_the_declared_rabbitmqctl_and_knows_its_mark() {
+        let mesh = MeshName::new("prod").unwrap();
+        let provider = ServiceName::new("broker").unwrap();
+        let owner = Owner {
+            mesh: &mesh,
+            provider: &provider,
+        };
+        let settings: Rabbitmq =
+            toml::from_str("rabbitmqctl = ['sudo', '-n', 'rabbitmqctl']").unwrap();
+        let head = |Script(text): Script| {
+            let head: Vec<&str> = text.lines().take(3).collect();
+            head.join("\n")
+        };
+        insta::assert_snapshot!(head(settings.load(owner)), @r#"
+mode=load
+mark=grid.prod.broker
+ctl() { LC_ALL=C.UTF-8 'sudo' '-n' 'rabbitmqctl' "$@"; }
+"#);
+        insta::assert_snapshot!(head(Rabbitmq::default().check(owner)), @r#"
+mode=check
+mark=grid.prod.broker
+ctl() { LC_ALL=C.UTF-8 rabbitmqctl "$@"; }
+"#);
+    }
+}
