@@ -1,5 +1,12 @@
 //! Every kind's load and check is a text of POSIX shell: clean under shellcheck, and parsed by each shell
 //! that a machine may have as its `sh`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test's helpers are tests too"
+)]
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -239,7 +239,9 @@ mod tests {
                 {{ a.sha256 }}\n{{ a.salt }} {{ a.salted_sha256 }}\n{% endfor %}"
                 .to_owned())
         };
-        let list = custom.list(owner, &[account.clone()], &template).unwrap();
+        let list = custom
+            .list(owner, std::slice::from_ref(&account), &template)
+            .unwrap();
         assert_eq!(list.extension, "acl");
         // The hashes are those of python3's hashlib.
         insta::assert_snapshot!(list.content.expose(), @"
