@@ -54,10 +54,16 @@ fn one_folder_for_two_machines(
         };
         problems.push(Problem::new(
             *place,
-            format!(
-                "{name} and {first} have the same address and the same root, {}",
-                node.root
-            ),
+            match node.courier {
+                CourierKind::Ssh => format!(
+                    "{name} and {first} have the same address and the same root, {}",
+                    node.root
+                ),
+                CourierKind::Local => format!(
+                    "{name} and {first} are the same folder of the controller, {}",
+                    node.root
+                ),
+            },
             format!(
                 "give one of them another `root`, or take it away; {first} is at {}",
                 sources.reference(*other)

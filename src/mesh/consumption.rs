@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use toml::de::DeValue;
 
 use super::declaration::{Consumption, Provides};
+use super::input::Input;
 use super::load::named;
 use super::place::{At, Place, Problem};
 use super::raw;
 use super::read_error::nearest_of_many;
-use super::reader::{Input, read, read_table_with};
+use super::reader::{read, read_table_with};
 use super::service::{Draft, Drafts};
 use crate::words::ServiceName;
 

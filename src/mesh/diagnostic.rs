@@ -1,6 +1,7 @@
 //! What is wrong with a declaration: all of it at once, each with its place, the line itself, what is
 //! wrong and what would be right (DESIGN.md, section 2).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -60,6 +61,7 @@ impl Position {
         } else {
             0
         };
+        let text = without_secret_keys(text);
         let mut excerpt = String::new();
         if from > 0 {
             excerpt.push('…');
@@ -91,6 +93,38 @@ impl Position {
             ),
         }
     }
+}
+
+impl Position {
+    /// Shows the key of the line at most, and no value.
+    pub(super) fn without_values(mut self) -> Self {
+        if self.excerpt.trim_start().starts_with('[') {
+            return self;
+        }
+        let keys = self.excerpt.find('=').unwrap_or(0);
+        self.excerpt.truncate(keys);
+        let shown = self.excerpt.chars().count();
+        self.excerpt.push_str(if keys > 0 { "= …" } else { "…" });
+        if self.caret >= shown {
+            self.caret = shown.saturating_add(if keys > 0 { 2 } else { 0 });
+            self.width = 1;
+        }
+        self
+    }
+}
+
+/// The text with age's secret keys blotted out, character by character: somebody may have mistaken
+/// one for a public key.
+pub(super) fn without_secret_keys(text: &str) -> Cow<'_, str> {
+    const MARK: &str = "AGE-SECRET-KEY-";
+    let Some((before, after)) = text.split_once(MARK) else {
+        return Cow::Borrowed(text);
+    };
+    let digits = |c: char| c.is_ascii_alphanumeric();
+    let rest = after.trim_start_matches(digits);
+    let blots = after.len().saturating_sub(rest.len());
+    let rest = without_secret_keys(rest);
+    Cow::Owned(format!("{before}{MARK}{}{rest}", "*".repeat(blots)))
 }
 
 /// One thing that is wrong with a declaration.
@@ -210,6 +244,25 @@ mod tests {
         assert_eq!((at.column, at.width), (5, 1));
         let at = Position::new(1, "", 0, 0);
         assert_eq!((at.column, at.width), (1, 1));
+    }
+
+    #[test]
+    fn no_secret_is_shown_that_was_written_by_mistake() {
+        let text = "key = \"AGE-SECRET-KEY-1XYZ9\", \"AGE-SECRET-KEY-1A\"";
+        let at = Position::new(1, text, 6, 10);
+        assert_eq!(
+            at.excerpt,
+            "key = \"AGE-SECRET-KEY-*****\", \"AGE-SECRET-KEY-**\""
+        );
+        let hidden = |text: &str, start, end| {
+            let at = Position::new(1, text, start, end).without_values();
+            (at.excerpt, at.caret, at.width)
+        };
+        let value = "pass = \"hunter2\"";
+        assert_eq!(hidden(value, 0, 4), ("pass = …".into(), 0, 4));
+        assert_eq!(hidden(value, 7, 16), ("pass = …".into(), 7, 1));
+        assert_eq!(hidden("  hunter2", 2, 9), ("…".into(), 0, 1));
+        assert_eq!(hidden("[secrets.x]", 9, 10), ("[secrets.x]".into(), 9, 1));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::input::{Input, Table};
 use super::place::{Place, Problem};
 use super::raw::TOP;
 use super::read_error::known_keys;
-use super::reader::{Input, Table};
 use super::source::Sources;
 use super::syntax::twice;
 

@@ -9,10 +9,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::declaration::{Mesh, Recipient, SecretSource};
 use super::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
+use super::input::Input;
 use super::items::Items;
 use super::machine::{Machines, Surroundings};
 use super::place::{At, Place, Problem};
-use super::reader::{Input, read};
+use super::reader::read;
 use super::source::Sources;
 use super::text::Versions;
 use super::{check, consumption, raw, service, syntax};
@@ -59,11 +60,15 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
     let parsed = syntax::parse(&sources, &mut problems);
     let items = Items::merge(&sources, &parsed.tables, &mut problems);
 
-    let head = Head::read(items.mesh, &mut problems);
+    let head = Head::read(items.mesh, parsed.whole, &mut problems);
     if let Some(wrong) = head.wrong_version(version) {
         return Err(sources.diagnostics(vec![wrong]));
     }
+    let before = problems.len();
     let secrets = read_secrets(&items.secrets, &mut problems);
+    for problem in problems.iter_mut().skip(before) {
+        problem.hidden = true;
+    }
     let surroundings = Surroundings {
         mesh: head.name.as_ref(),
         folder: &absolute,
@@ -106,13 +111,16 @@ struct Head {
 }
 
 impl Head {
-    fn read(mesh: Option<Input<'_>>, problems: &mut Vec<Problem>) -> Self {
+    /// Reads it; whether it is missing is known only where all files are `whole`.
+    fn read(mesh: Option<Input<'_>>, whole: bool, problems: &mut Vec<Problem>) -> Self {
         let Some(input) = mesh else {
-            problems.push(Problem::new(
-                Place::new(0, 0..0),
-                "the table `[mesh]` is missing",
-                "add `[mesh]` and below it `name = \"…\"`",
-            ));
+            if whole {
+                problems.push(Problem::new(
+                    Place::new(0, 0..0),
+                    "the table `[mesh]` is missing",
+                    "add `[mesh]` and below it `name = \"…\"`",
+                ));
+            }
             return Self::default();
         };
         let before = problems.len();

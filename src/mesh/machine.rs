@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::declaration::{CourierKind, Hold, Node};
+use super::input::Input;
 use super::items::Items;
 use super::load::named;
 use super::place::{At, Place, Problem};
 use super::raw;
-use super::reader::{Input, read};
+use super::reader::read;
 use super::text::LocalPath;
 use crate::words::{AbsolutePath, MeshName, NodeName, Tag};
 
@@ -65,30 +66,20 @@ impl Machines {
 }
 
 fn read_raw(input: Input<'_>, what: &str, problems: &mut Vec<Problem>) -> Option<raw::Node> {
-    let before = problems.len();
-    let raw = match input.table(what) {
-        Ok(table) => read::<raw::Node>(table, problems),
-        Err(problem) => {
-            problems.push(problem);
-            None
-        }
-    };
-    if let Some(raw::Hold::Until(raw::HoldUntil { reason: None, .. })) =
-        raw.as_ref().and_then(|raw| raw.hold.as_ref())
-        && problems.len() == before
+    let table = input.table(what).map_err(|problem| problems.push(problem));
+    let table = table.ok()?;
+    let raw = read::<raw::Node>(table, problems)?;
+    if let (Some(raw::Hold::Until(raw::HoldUntil { reason: None, .. })), Some(hold)) =
+        (&raw.hold, table.get("hold"))
+        && !problems.iter().any(|known| known.is_in(hold.place()))
     {
-        let place = input
-            .table(what)
-            .ok()
-            .and_then(|table| table.get("hold"))
-            .map_or(input.key, |hold| hold.key);
         problems.push(Problem::new(
-            place,
+            hold.key,
             "a hold has a reason",
             "write `{ reason = \"…\", until = 2026-12-01 }`",
         ));
     }
-    raw
+    Some(raw)
 }
 
 fn node(

@@ -3,12 +3,19 @@
 //! `load` parses and checks it at once; a [`Mesh`] that exists is right: every name it mentions is
 //! declared, every path is safe, no circle of services would wait for itself.
 
+mod at;
 mod check;
 mod check_paths;
 mod circle;
 mod consumption;
 mod declaration;
+mod deserializer;
 mod diagnostic;
+mod edit;
+mod edit_text;
+mod file;
+mod init;
+mod input;
 mod items;
 mod load;
 mod machine;
@@ -28,6 +35,8 @@ pub use declaration::{
     Limits, Mesh, Move, Node, Owner, Provides, Recipient, SecretSource, Service,
 };
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
+pub use edit::{EditError, set_hold, set_nodes};
+pub use init::starter;
 pub use load::{Loaded, load};
 pub use schema::schema;
 pub use select::{SelectError, Selector, nearest, select};

@@ -44,6 +44,8 @@ pub(super) struct Problem {
     pub message: String,
     /// What would be right.
     pub help: Option<String>,
+    /// Whether values on its line are not shown: somebody may have written the secret itself there.
+    pub hidden: bool,
 }
 
 impl Problem {
@@ -54,6 +56,7 @@ impl Problem {
             place,
             message: message.into(),
             help: Some(help.into()),
+            hidden: false,
         }
     }
 
@@ -64,6 +67,7 @@ impl Problem {
             place,
             message: message.into(),
             help: None,
+            hidden: false,
         }
     }
 

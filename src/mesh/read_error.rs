@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{Expected, Unexpected};
 
+use super::diagnostic::without_secret_keys;
 use super::nearest;
 use super::place::{Place, Problem};
 
@@ -121,7 +122,7 @@ impl Error {
         match &*self.what {
             What::Rule(rule) => Problem::bare(place, format!("{subject}: {rule}")),
             What::Mismatch { found, expected } => Problem {
-                help: (*expected == LIST && found.starts_with("the text")).then(|| {
+                help: (*expected == LIST && found == "a text").then(|| {
                     "write each word in quotes of its own, like [\"a\", \"b\"]".to_owned()
                 }),
                 ..Problem::bare(
@@ -139,13 +140,18 @@ impl Error {
                 format!("there is no key `{key}` here"),
                 known_keys(key, known.iter().copied()),
             ),
-            What::Missing(key) => Problem::new(
-                place,
-                format!("the key `{key}` is missing"),
-                format!("add `{key} = …`"),
-            ),
+            What::Missing(key) => missing_key(place, key),
         }
     }
+}
+
+/// A key has to be there and is not.
+pub(super) fn missing_key(place: Place, key: &str) -> Problem {
+    Problem::new(
+        place,
+        format!("the key `{key}` is missing"),
+        format!("add `{key} = …`"),
+    )
 }
 
 /// A suggestion for a key that is not known: the nearest, or all.
@@ -195,6 +201,7 @@ pub(super) fn listed(words: Vec<String>, and: &str) -> String {
 
 /// A text in quotes, shortened, without anything that steers a terminal.
 pub(super) fn quoted(text: &str) -> String {
+    let text = without_secret_keys(text);
     let mut short: String = text.chars().take(LONGEST_TEXT).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -208,7 +215,8 @@ fn found(unexpected: &Unexpected<'_>) -> String {
         Unexpected::Unsigned(number) => number.to_string(),
         Unexpected::Signed(number) => number.to_string(),
         Unexpected::Float(number) => number.to_string(),
-        Unexpected::Str(text) => format!("the text {}", quoted(text)),
+        // What it says is on the line that is shown, unless that may be a secret.
+        Unexpected::Str(_) => "a text".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a table".to_owned(),
         Unexpected::Other(other) => (*other).to_owned(),

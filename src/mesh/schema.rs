@@ -18,6 +18,18 @@ pub fn schema() -> Value {
     schema
 }
 
+/// The keys that a provider of a kind has to have, besides those that all kinds share.
+pub(super) fn required_keys(kind: &str) -> Vec<String> {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let kinds = kinds::schemas(&mut generator);
+    let settings = kinds.into_iter().find(|(name, _, _)| *name == kind);
+    let keys = settings.and_then(|(_, settings, _)| {
+        let keys = resolved(settings, &generator).remove("required")?;
+        serde_json::from_value(keys).ok()
+    });
+    keys.unwrap_or_default()
+}
+
 /// TOML has no null: what may be absent is absent.
 fn without_null(value: &mut Value) {
     match value {

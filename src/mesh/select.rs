@@ -24,6 +24,15 @@ impl std::str::FromStr for Selector {
     }
 }
 
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Node(name) => f.write_str(name),
+            Self::Tag(tag) => write!(f, "@{tag}"),
+        }
+    }
+}
+
 /// Why a selector selects nothing: a usage error, never an empty selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
@@ -45,13 +54,20 @@ pub enum SelectError {
     },
 }
 
-/// The name nearest to `wrong`, if one is near enough to be meant: a third of its letters may differ.
+/// The name nearest to `wrong`, if one is near enough to be meant: a third of its letters may differ,
+/// but not all of them.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let length = wrong.chars().count();
     names
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| {
-            *distance <= 1.max(wrong.chars().count().max(name.chars().count()) / 3)
+        .filter_map(|name| {
+            let other = name.chars().count();
+            let most = 1.max(length.max(other) / 3).min(length.saturating_sub(1));
+            if length.abs_diff(other) > most {
+                return None; // so that the distance, which costs much more, is not needed
+            }
+            let distance = strsim::damerau_levenshtein(wrong, name);
+            (distance <= most).then_some((distance, name))
         })
         .min()
         .map(|(_, name)| name.to_owned())
@@ -113,5 +129,6 @@ mod tests {
         let names = ["atlas", "borealis"];
         assert_eq!(nearest("atals", names.into_iter()), Some("atlas".into()));
         assert_eq!(nearest("zeus", names.into_iter()), None);
+        assert_eq!(nearest("z", ["y"].into_iter()), None);
     }
 }

@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::DeValue;
 
-use super::declaration::{FileContent, FileDeclaration, FilePath, Limits, Provides, Service};
+use super::declaration::{Limits, Provides, Service};
+use super::file::{FilePlaces, files};
+use super::input::{Input, Table};
 use super::load::named;
 use super::machine::Machines;
 use super::nearest;
 use super::place::{At, Place, Problem};
 use super::raw;
-use super::read_error::{listed, nearest_of_many, quoted};
-use super::reader::{Input, Table, read, read_table_with};
+use super::read_error::{listed, missing_key, nearest_of_many, quoted};
+use super::reader::{read, read_table_with};
+use super::schema::required_keys;
 use super::text::{Limit, Machines as Named, MachinesRef};
 use crate::kinds::{self, Provider};
-use crate::words::{AbsolutePath, NodeName, PathError, ReleasePath, ServiceName, Tag};
+use crate::words::{NodeName, ReleasePath, ServiceName, Tag};
 
 /// All services, on the way.
 pub(super) type Drafts<'a> = BTreeMap<ServiceName, Draft<'a>>;
@@ -37,15 +40,6 @@ pub(super) struct Draft<'a> {
     pub files: Vec<FilePlaces>,
     /// Where it names each service that it consumes.
     pub consumes: BTreeMap<ServiceName, Place>,
-}
-
-/// Where a file's parts stand.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FilePlaces {
-    /// Its path.
-    pub path: Place,
-    /// Where its content comes from.
-    pub content: Place,
 }
 
 /// Reads all services.
@@ -175,10 +169,19 @@ fn provides(draft: &mut Draft<'_>, table: Table<'_>, problems: &mut Vec<Problem>
     };
     let rest = table.without(raw::PROVIDES);
     let provider = match kinds::NAMES.contains(&kind.value.as_str()) {
-        true => read_table_with(rest, problems, |reader| {
-            Provider::read(&kind.value, reader)
-                .unwrap_or_else(|| Err(serde::de::Error::custom("there is no such kind")))
-        }),
+        true => {
+            let provider = read_table_with(rest, problems, |reader| {
+                Provider::read(&kind.value, reader)
+                    .unwrap_or_else(|| Err(serde::de::Error::custom("there is no such kind")))
+            });
+            if provider.is_none() {
+                // The reader tells one; the others are not worth another run each.
+                let keys = required_keys(&kind.value);
+                let missing = keys.iter().filter(|key| table.get(key).is_none());
+                problems.extend(missing.map(|key| missing_key(table.key, key)));
+            }
+            provider
+        }
         false => {
             problems.push(Problem::new(
                 kind.place,
@@ -192,6 +195,15 @@ fn provides(draft: &mut Draft<'_>, table: Table<'_>, problems: &mut Vec<Problem>
         }
     };
     let Some(provider) = provider else { return };
+    draft.kind_sources = provider
+        .kind()
+        .sources()
+        .into_iter()
+        .map(|path| At {
+            place: place_of_text(rest, path.as_str()).unwrap_or(table.key),
+            value: path.clone(),
+        })
+        .collect();
     let declared = table.get("port").is_some();
     let port = match common.port.map(|port| port.0) {
         None if declared => return,
@@ -208,15 +220,6 @@ fn provides(draft: &mut Draft<'_>, table: Table<'_>, problems: &mut Vec<Problem>
         ));
         return;
     };
-    draft.kind_sources = provider
-        .kind()
-        .sources()
-        .into_iter()
-        .map(|path| At {
-            place: place_of_text(rest, path.as_str()).unwrap_or(table.key),
-            value: path.clone(),
-        })
-        .collect();
     draft.service.provides = Some(Provides {
         provider,
         host: common.host.map(|host| host.0),
@@ -235,116 +238,6 @@ fn place_of_text(table: Table<'_>, text: &str) -> Option<Place> {
         let found = matches!(input.value.get_ref(), DeValue::String(value) if value == text);
         found.then(|| input.place())
     })
-}
-
-fn files(draft: &mut Draft<'_>, input: Input<'_>, problems: &mut Vec<Problem>) {
-    let DeValue::Array(items) = input.value.get_ref() else {
-        problems.push(Problem::new(
-            input.place(),
-            "`files` is a list of tables",
-            format!("write each as `[[services.{}.files]]`", draft.service.name),
-        ));
-        return;
-    };
-    for item in items.iter() {
-        let item = Input::element(input.file, item);
-        let before = problems.len();
-        let raw = match item.table("a file") {
-            Ok(table) => read::<raw::File>(table, problems),
-            Err(problem) => {
-                problems.push(problem);
-                None
-            }
-        };
-        let Some(raw) = raw else { continue };
-        if let Some((file, places)) = file(raw, item.key, before, problems) {
-            draft.service.files.push(file);
-            draft.files.push(places);
-        }
-    }
-}
-
-fn file(
-    raw: raw::File,
-    place: Place,
-    before: usize,
-    problems: &mut Vec<Problem>,
-) -> Option<(FileDeclaration, FilePlaces)> {
-    let path = match raw.path {
-        Some(path) => Some(path),
-        None => {
-            if problems.len() == before {
-                problems.push(Problem::new(
-                    place,
-                    "a file has a `path`",
-                    "add `path = \"…\"`: relative, in the service's folder of the release; absolute, installed there",
-                ));
-            }
-            None
-        }
-    };
-    let content = match (raw.template, raw.source, raw.content) {
-        (Some(template), None, None) => local(&template, problems)
-            .map(|path| (template.place, FileContent::Template(path.as_str().into()))),
-        (None, Some(source), None) => local(&source, problems)
-            .map(|path| (source.place, FileContent::Source(path.as_str().into()))),
-        (None, None, Some(text)) => Some((text.place, FileContent::Inline(text.value))),
-        _ => {
-            if problems.len() == before {
-                problems.push(Problem::new(
-                    path.as_ref().map_or(place, |path| path.place),
-                    "a file's content is exactly one of `template`, `source` and `content`",
-                    "write one of `template = \"…\"`, `source = \"…\"` and `content = \"…\"`",
-                ));
-            }
-            None
-        }
-    };
-    let path = path?;
-    let goes_to = if path.value.starts_with('/') {
-        AbsolutePath::new(&path.value).map(FilePath::Absolute)
-    } else {
-        ReleasePath::new(&path.value).map(FilePath::Release)
-    };
-    let goes_to = goes_to
-        .map_err(|wrong| problems.push(Problem::bare(path.place, format!("`path`: {wrong}"))))
-        .ok()?;
-    let (content_place, content) = content?;
-    Some((
-        FileDeclaration {
-            path: goes_to,
-            content,
-            mode: raw.mode.map(|mode| mode.0),
-            owner: raw.owner.map(|owner| owner.0),
-        },
-        FilePlaces {
-            path: path.place,
-            content: content_place,
-        },
-    ))
-}
-
-/// A source file: below the declaration's folder, so that a declaration that is moved, or checked out
-/// elsewhere, composes the same.
-fn local(path: &At<String>, problems: &mut Vec<Problem>) -> Option<ReleasePath> {
-    let place = path.place;
-    ReleasePath::new(&path.value)
-        .map_err(|wrong| {
-            problems.push(match wrong {
-                PathError::Root(_) => Problem::new(
-                    place,
-                    "a source is a path relative to the declaration",
-                    "put the file below the declaration's folder: a push from another checkout has to compose the same",
-                ),
-                PathError::Part => Problem::new(
-                    place,
-                    "a source lies below the declaration's folder, and has no empty, `.` or `..` part",
-                    "put the file below the declaration's folder, and write its path like \"files/x.conf\"",
-                ),
-                wrong => Problem::bare(place, wrong.to_string()),
-            });
-        })
-        .ok()
 }
 
 /// Puts each service on its machines: names, and who carries which tag.

@@ -124,7 +124,7 @@ impl Sources {
                 at: self
                     .files
                     .get(problem.place.file)
-                    .map(|source| source.position(problem.place)),
+                    .map(|source| source.position(problem.place, problem.hidden)),
                 message: problem.message,
                 help: problem.help,
             })
@@ -168,19 +168,24 @@ impl Source {
         (number, start)
     }
 
-    fn position(&self, place: Place) -> Position {
+    fn position(&self, place: Place, hidden: bool) -> Position {
         let (number, line_start) = self.line_of(place.start);
         let line = self
             .text
             .get(line_start..)
             .and_then(|rest| rest.lines().next())
             .unwrap_or("");
-        Position::new(
+        let position = Position::new(
             number,
             line,
             place.start.saturating_sub(line_start),
             place.end.saturating_sub(line_start),
-        )
+        );
+        if hidden {
+            position.without_values()
+        } else {
+            position
+        }
     }
 }
 
