@@ -1,10 +1,22 @@
 //! What a user sees of a declaration that is wrong, and that no text whatever makes the reader fall.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test's helpers are tests too"
+)]
 
 use std::time::Duration;
 
 use camino::Utf8Path;
-use grid::mesh::{Become, CourierKind, DiagnosticKind, Diagnostics, Limits, Loaded, Move, load};
-use grid::words::NodeName;
+use grid::mesh::{
+    Become, CourierKind, DiagnosticKind, Diagnostics, Limits, Loaded, Move, Selector, load,
+    set_nodes,
+};
+use grid::words::{NodeName, ServiceName};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
 
 /// A folder with a declaration, gone at the end of the test.
 struct Folder {
@@ -35,6 +47,11 @@ impl Folder {
         load(self.path())
     }
 
+    /// Puts the text of the declaration in place of the one before.
+    fn with(text: &str) -> Self {
+        Self::new(&[("mesh.toml", text), ("templates/billing.toml.j2", "x")])
+    }
+
     /// What is printed, without where the folder lies.
     fn errors(&self) -> String {
         let folder = format!("{}/", self.path());
@@ -47,11 +64,26 @@ fn errors(text: &str) -> String {
     Folder::new(&[("mesh.toml", text)]).errors()
 }
 
-/// The errors of a declaration whose head and machines are right.
+/// A head and two machines that are right.
+const MACHINES: &str = r#"[mesh]
+name = "prod"
+[nodes.atlas]
+tags = ["eu"]
+[nodes.borealis]
+tags = ["eu"]
+"#;
+
+/// The errors of services in a declaration whose head and machines are right.
 fn errors_in(services: &str) -> String {
-    errors(&format!(
-        "[mesh]\nname = \"prod\"\n[nodes.atlas]\ntags = [\"eu\"]\n[nodes.borealis]\ntags = [\"eu\"]\n{services}"
-    ))
+    errors(&format!("{MACHINES}{services}"))
+}
+
+/// Whether such services are right.
+fn is_right(services: &str) {
+    let folder = Folder::with(&format!("{MACHINES}{services}"));
+    if let Err(wrong) = folder.load() {
+        panic!("{wrong}");
+    }
 }
 
 /// What the design shows, as far as this version has it.
@@ -114,7 +146,7 @@ content = "[Service]"
 "#;
 
 fn good() -> Folder {
-    Folder::new(&[("mesh.toml", GOOD), ("templates/billing.toml.j2", "x")])
+    Folder::with(GOOD)
 }
 
 #[test]
@@ -152,4 +184,1117 @@ fn a_declaration_says_what_is_written_in_it() {
     assert_eq!(billing.owner.as_ref().unwrap().as_str(), "billing:billing");
     assert_eq!(billing.files.len(), 2);
     assert_eq!(mesh.longest_chain(), 2);
+}
+
+#[test]
+fn a_folder_without_a_declaration_names_the_command_that_makes_one() {
+    let folder = Folder::new(&[]);
+    insta::assert_snapshot!(folder.errors(), @r"
+    mesh.toml: there is no declaration here
+      = `grid init` writes one to start from; `--mesh DIR` names another folder
+    ");
+    let wrong = folder.load().unwrap_err();
+    assert_eq!(wrong.errors[0].kind, DiagnosticKind::Missing);
+}
+
+#[test]
+fn what_is_not_toml_is_shown_with_what_was_expected() {
+    insta::assert_snapshot!(errors("[mesh]\nname = \"prod\n[nodes.atlas]\nport 22\nuser = \"a\" \"b\"\n"), @r#"
+    mesh.toml:2:13: this is not TOML: invalid basic string, expected `"`
+      2 | name = "prod
+        |             ^
+
+    mesh.toml:4:6: this is not TOML: key with no value, expected `=`
+      4 | port 22
+        |      ^
+
+    mesh.toml:5:12: this is not TOML: unexpected key or value, expected newline, `#`
+      5 | user = "a" "b"
+        |            ^
+    "#);
+}
+
+#[test]
+fn after_a_syntax_error_nothing_is_said_to_dangle() {
+    let text = "[mesh]\nname = \"prod\"\n[nodes.atlas\n[services.a]\nnode = \"atlas\"\nfoo = 1\n";
+    insta::assert_snapshot!(errors(text), @r"
+    mesh.toml:3:13: this is not TOML: unclosed table, expected `]`
+      3 | [nodes.atlas
+        |             ^
+
+    mesh.toml:6:1: there is no key `foo` here
+      6 | foo = 1
+        | ^^^
+        = known here: `node`, `nodes`, `provides`, `consumes`, `owner`, `files`, `test`, `apply`, `check`, `remove`, `move` and `limits`
+    ");
+}
+
+#[test]
+fn what_is_not_utf8_is_shown_by_line() {
+    let folder = Folder::new(&[]);
+    folder.write("mesh.toml", b"[mesh]\nname = \"pr\xffd\"\n");
+    insta::assert_snapshot!(folder.errors(), @r#"
+    mesh.toml:2:11: this is not UTF-8
+      2 | name = "pr�d"
+        |           ^
+        = TOML is text in UTF-8; save the file as that
+    "#);
+}
+
+#[test]
+fn what_is_too_large_is_not_read() {
+    let folder = Folder::new(&[("mesh.toml", "[mesh]\nname = \"prod\"\n")]);
+    folder.write("mesh.d/big.toml", &vec![b'#'; 8 * 1024 * 1024 + 1]);
+    std::fs::create_dir(folder.path().join("mesh.d/folder.toml")).unwrap();
+    insta::assert_snapshot!(folder.errors(), @r"
+    mesh.d/big.toml: is too large: a file of a declaration has at most 8 MiB
+
+    mesh.d/folder.toml: is not a file
+    ");
+}
+
+#[test]
+fn a_name_declared_twice_names_both_places() {
+    let head = "[mesh]\nname = \"prod\"\n";
+    let folder = Folder::new(&[
+        (
+            "mesh.toml",
+            &format!("{head}[nodes.atlas]\nport = 22\nport = 23\n[nodes.atlas]\n"),
+        ),
+        (
+            "mesh.d/b.toml",
+            "nodes.atlas.port = 1\n[mesh]\n[services.x]\n[defaults]\n",
+        ),
+        ("mesh.d/c.toml", "[defaults]\n[services]\nx = {}\n"),
+        ("mesh.d/.hidden.toml", "not read"),
+        ("mesh.d/README", "not read"),
+    ]);
+    insta::assert_snapshot!(folder.errors(), @r"
+    mesh.toml:5:1: port is declared twice
+      5 | port = 23
+        | ^^^^
+        = the other one is at mesh.toml:4
+
+    mesh.toml:6:8: atlas is declared twice
+      6 | [nodes.atlas]
+        |        ^^^^^
+        = the other one is at mesh.toml:3
+
+    mesh.d/b.toml:1:7: atlas is declared twice
+      1 | nodes.atlas.port = 1
+        |       ^^^^^
+        = the other one is at mesh.toml:6
+
+    mesh.d/b.toml:2:2: mesh is declared twice
+      2 | [mesh]
+        |  ^^^^
+        = the other one is at mesh.toml:1
+
+    mesh.d/c.toml:1:2: defaults is declared twice
+      1 | [defaults]
+        |  ^^^^^^^^
+        = the other one is at mesh.d/b.toml:4
+
+    mesh.d/c.toml:3:1: x is declared twice
+      3 | x = {}
+        | ^
+        = the other one is at mesh.d/b.toml:3
+    ");
+}
+
+#[test]
+fn another_version_of_grid_is_asked_for() {
+    let folder = Folder::with("[mesh]\nname = \"prod\"\ngrid = \">=99\"\nnew-key = 1\n");
+    let wrong = folder.load().unwrap_err();
+    assert_eq!(wrong.errors[0].kind, DiagnosticKind::Version);
+    let printed = folder
+        .errors()
+        .replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    insta::assert_snapshot!(printed, @r#"
+    mesh.toml:3:8: this declaration asks for grid >=99, and this is grid VERSION
+      3 | grid = ">=99"
+        |        ^^^^^^
+        = install a version that it asks for, or change `grid` if this one may push it
+    "#);
+}
+
+#[test]
+fn the_mesh_itself_is_read_with_care() {
+    insta::assert_snapshot!(errors("[nodes.atlas]\n"), @r#"
+    mesh.toml:1:1: the table `[mesh]` is missing
+      1 | [nodes.atlas]
+        | ^
+        = add `[mesh]` and below it `name = "…"`
+    "#);
+    insta::assert_snapshot!(errors("mesh = 3\n"), @r"
+    mesh.toml:1:8: `mesh` is a table
+      1 | mesh = 3
+        |        ^
+        = write its keys in `{ … }`, or below a `[header]` of its own
+    ");
+    insta::assert_snapshot!(errors("[mesh]\n"), @r#"
+    mesh.toml:1:2: the mesh has no name
+      1 | [mesh]
+        |  ^^^^
+        = add `name = "…"` below `[mesh]`
+    "#);
+    let text = r#"
+[mesh]
+name = "Prod"
+gird = ">=0.1"
+grid = "newest"
+store = "etcd://10.0.0.1:2379/prod"
+recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-1X" }]
+[sercets.x]
+"#;
+    insta::assert_snapshot!(errors(text), @r#"
+    mesh.toml:3:8: `name`: a name has only lowercase letters, digits and hyphens, not 'P'
+      3 | name = "Prod"
+        |        ^^^^^^
+
+    mesh.toml:4:1: there is no key `gird` here
+      4 | gird = ">=0.1"
+        | ^^^^
+        = did you mean `grid`?
+
+    mesh.toml:5:8: `grid`: unexpected character 'n' while parsing major version number; versions are written like ">=0.1" or ">=0.1, <0.3"
+      5 | grid = "newest"
+        |        ^^^^^^^^
+
+    mesh.toml:6:9: `store`: this version of grid has only the embedded store: leave the key out, or write "sled"
+      6 | store = "etcd://10.0.0.1:2379/prod"
+        |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    mesh.toml:7:15: a recipient has a `name` and a `key`
+      7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
+        |               ^^^^^^^^^^^^^^^^^^
+        = write `{ name = "maria", key = "age1…" }`
+
+    mesh.toml:7:56: `key`: this is no age public key; `age-keygen -y` prints one, `age1…`
+      7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
+        |                                                        ^^^^^^
+
+    mesh.toml:7:66: an element of `recipients` has to be a table, not a text
+      7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
+        |                                                                  ^^^^^^^
+
+    mesh.toml:7:95: `key`: this is a secret key; what belongs here is its public key, `age1…`
+      7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
+        |                                                                                               ^^^^^^^^^^^^^^^^^^^
+
+    mesh.toml:8:2: there is no `sercets` in a declaration
+      8 | [sercets.x]
+        |  ^^^^^^^
+        = did you mean `secrets`?
+    "#);
+}
+
+#[test]
+fn a_secret_has_one_source() {
+    let text = r#"
+[mesh]
+name = "prod"
+[secrets.none]
+[secrets.two]
+file = "a.age"
+env = "A"
+[secrets.wrong]
+env = "A-B"
+[secrets.shell]
+command = "pass show x"
+[secrets.empty]
+command = []
+[secrets.Named]
+env = "A"
+[secrets.inline]
+password = "hunter2"
+[secrets]
+text = "hunter2"
+"#;
+    insta::assert_snapshot!(errors(text), @r#"
+    mesh.toml:4:10: a secret comes from exactly one of `file`, `command` and `env`
+      4 | [secrets.none]
+        |          ^^^^
+        = write one of `file = "secrets/NAME.age"`, `command = ["pass", "show", "NAME"]` and `env = "NAME"`
+
+    mesh.toml:5:10: a secret comes from exactly one of `file`, `command` and `env`
+      5 | [secrets.two]
+        |          ^^^
+        = write one of `file = "secrets/NAME.age"`, `command = ["pass", "show", "NAME"]` and `env = "NAME"`
+
+    mesh.toml:9:7: `env`: a variable's name has only letters, digits and underscores
+      9 | env = …
+        |       ^
+
+    mesh.toml:11:11: `command` has to be a list in brackets, not a text
+      11 | command = …
+         |           ^
+         = write each word in quotes of its own, like ["a", "b"]
+
+    mesh.toml:13:11: `command`: a command names at least a program
+      13 | command = …
+         |           ^
+
+    mesh.toml:14:10: a name has only lowercase letters, digits and hyphens, not 'N'
+      14 | [secrets.Named]
+         |          ^^^^^
+
+    mesh.toml:17:1: there is no key `password` here
+      17 | password = …
+         | ^^^^^^^^
+         = known here: `file`, `command` and `env`
+
+    mesh.toml:19:8: a secret is a table
+      19 | text = …
+         |        ^
+         = write its keys in `{ … }`, or below a `[header]` of its own
+    "#);
+}
+
+#[test]
+fn machines_are_read_with_care() {
+    let text = r#"
+[mesh]
+name = "prod"
+[defaults]
+user = "-oProxyCommand=x"
+root = "relative"
+[nodes.a]
+adress = "10.0.0.1"
+[nodes.b]
+address = "10.0.0.1:22"
+port = 0
+tags = ["eu", 5, "EU"]
+[nodes.c]
+address = "[fd00::1]"
+courier = "shh"
+become = "doas"
+[nodes.d]
+address = "root@d"
+root = "/var/../etc"
+hold = { until = 2026-12-01 }
+[nodes.e]
+hold = { reason = "rack", untill = 2026-12-01 }
+[nodes.f]
+hold = { reason = "rack", until = 2026-12-01T10:00:00Z }
+[nodes.g]
+hold = true
+port = "22"
+[nodes]
+h = "10.0.0.8"
+"#;
+    insta::assert_snapshot!(errors(text), @r#"
+    mesh.toml:5:8: `user`: a login does not begin with a dash
+      5 | user = "-oProxyCommand=x"
+        |        ^^^^^^^^^^^^^^^^^^
+
+    mesh.toml:6:8: the root of a machine that is reached by ssh is an absolute path
+      6 | root = "relative"
+        |        ^^^^^^^^^^
+        = only with `courier = "local"` may it be relative to the declaration
+
+    mesh.toml:8:1: there is no key `adress` here
+      8 | adress = "10.0.0.1"
+        | ^^^^^^
+        = did you mean `address`?
+
+    mesh.toml:10:11: `address`: the port stands in `port`, not in the address
+      10 | address = "10.0.0.1:22"
+         |           ^^^^^^^^^^^^^
+
+    mesh.toml:11:8: `port` has to be a port, from 1 to 65535, not 0
+      11 | port = 0
+         |        ^
+
+    mesh.toml:12:15: an element of `tags` has to be a text in quotes, not 5
+      12 | tags = ["eu", 5, "EU"]
+         |               ^
+
+    mesh.toml:12:18: an element of `tags`: a name has only lowercase letters, digits and hyphens, not 'E'
+      12 | tags = ["eu", 5, "EU"]
+         |                  ^^^^
+
+    mesh.toml:14:11: `address`: an IPv6 address stands without brackets
+      14 | address = "[fd00::1]"
+         |           ^^^^^^^^^^^
+
+    mesh.toml:15:11: `courier` cannot be "shh"
+      15 | courier = "shh"
+         |           ^^^^^
+         = did you mean "ssh"?
+
+    mesh.toml:16:10: `become` cannot be "doas"
+      16 | become = "doas"
+         |          ^^^^^^
+         = it can be "sudo"
+
+    mesh.toml:18:11: `address`: the login stands in `user`, not in the address
+      18 | address = "root@d"
+         |           ^^^^^^^^
+
+    mesh.toml:19:8: `root`: a path has no empty, '.' or '..' part
+      19 | root = "/var/../etc"
+         |        ^^^^^^^^^^^^^
+
+    mesh.toml:20:1: a hold has a reason
+      20 | hold = { until = 2026-12-01 }
+         | ^^^^
+         = write `{ reason = "…", until = 2026-12-01 }`
+
+    mesh.toml:22:27: there is no key `untill` here
+      22 | hold = { reason = "rack", untill = 2026-12-01 }
+         |                           ^^^^^^
+         = did you mean `until`?
+
+    mesh.toml:24:35: `until`: a day is written like 2026-12-01
+      24 | hold = { reason = "rack", until = 2026-12-01T10:00:00Z }
+         |                                   ^^^^^^^^^^^^^^^^^^^^
+
+    mesh.toml:26:8: `hold` has to be a reason in quotes, or `{ reason = "…", until = 2026-12-01 }`, not true
+      26 | hold = true
+         |        ^^^^
+
+    mesh.toml:27:8: `port` has to be a port, from 1 to 65535, not a text
+      27 | port = "22"
+         |        ^^^^
+
+    mesh.toml:29:5: a machine is a table
+      29 | h = "10.0.0.8"
+         |     ^^^^^^^^^^
+         = write its keys in `{ … }`, or below a `[header]` of its own
+    "#);
+}
+
+#[test]
+fn two_machines_cannot_be_one_folder() {
+    let text = r#"
+[mesh]
+name = "prod"
+[nodes.a]
+address = "10.0.0.1"
+[nodes.b]
+address = "10.0.0.1"
+[nodes.c]
+address = "10.0.0.1"
+port = 2222
+[nodes.d]
+courier = "local"
+root = "here"
+[nodes.e]
+courier = "local"
+root = "here"
+"#;
+    let folder = Folder::with(text);
+    let here = folder.path().canonicalize_utf8().unwrap();
+    let printed = folder.errors().replace(here.as_str(), "DIR");
+    insta::assert_snapshot!(printed, @r"
+    mesh.toml:6:8: b and a have the same address and the same root, /var/lib/grid/prod
+      6 | [nodes.b]
+        |        ^
+        = give one of them another `root`, or take it away; a is at mesh.toml:4
+
+    mesh.toml:14:8: e and d are the same folder of the controller, here
+      14 | [nodes.e]
+         |        ^
+         = give one of them another `root`, or take it away; d is at mesh.toml:11
+    ");
+}
+
+#[test]
+fn what_a_service_names_exists() {
+    let text = r#"
+[services.broker]
+node = "atals"
+provides = { kind = "rabbitmq" }
+[services.a]
+node = "atlas"
+nodes = ["@ue", "@eu", "zeus", "@all"]
+consumes = ["brokr", "a", "plain", "broker", "broker"]
+[services.plain]
+[services.b]
+consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+[services.c]
+consumes = "broker"
+[services.d]
+node = 3
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:9:8: there is no machine atals
+      9 | node = "atals"
+        |        ^^^^^^^
+        = did you mean "atlas"?
+
+    mesh.toml:13:9: a service has either `node` or `nodes`
+      13 | nodes = ["@ue", "@eu", "zeus", "@all"]
+         |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         = write all its machines into `nodes`
+
+    mesh.toml:13:10: no machine carries the tag @ue
+      13 | nodes = ["@ue", "@eu", "zeus", "@all"]
+         |          ^^^^^
+         = did you mean "@eu"?
+
+    mesh.toml:13:24: there is no machine zeus
+      13 | nodes = ["@ue", "@eu", "zeus", "@all"]
+         |                        ^^^^^^
+         = declare it as `[nodes.zeus]`
+
+    mesh.toml:13:32: no machine carries the tag @all
+      13 | nodes = ["@ue", "@eu", "zeus", "@all"]
+         |                                ^^^^^^
+         = give a machine `tags = ["all"]`
+
+    mesh.toml:14:13: there is no service brokr
+      14 | consumes = ["brokr", "a", "plain", "broker", "broker"]
+         |             ^^^^^^^
+         = did you mean "broker"?
+
+    mesh.toml:14:22: a consumes itself
+      14 | consumes = ["brokr", "a", "plain", "broker", "broker"]
+         |                      ^^^
+         = a service has its own accounts without grid; take it out of `consumes`
+
+    mesh.toml:14:27: plain provides nothing
+      14 | consumes = ["brokr", "a", "plain", "broker", "broker"]
+         |                           ^^^^^^^
+         = add `provides = { kind = "…" }` to it, or take it out of a's `consumes`
+
+    mesh.toml:14:46: broker is consumed twice
+      14 | consumes = ["brokr", "a", "plain", "broker", "broker"]
+         |                                              ^^^^^^^^
+         = name each provider once
+
+    mesh.toml:17:25: there is no key `vhots` here
+      17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+         |                         ^^^^^
+         = did you mean `vhost`?
+
+    mesh.toml:17:45: `wait` has to be `true` or `false`, not a text
+      17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+         |                                             ^^^^
+
+    mesh.toml:17:53: there is no service nobody
+      17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+         |                                                     ^^^^^^
+         = declare it as `[services.nobody]`
+
+    mesh.toml:17:74: a consumption is a table
+      17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+         |                                                                          ^^^^
+         = write `plain = {}`, or the list `consumes = ["plain"]`
+
+    mesh.toml:17:80: a name has only lowercase letters, digits and hyphens, not 'B'
+      17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
+         |                                                                                ^^^^^^
+
+    mesh.toml:19:12: `consumes` is a list of services, or a table
+      19 | consumes = "broker"
+         |            ^^^^^^^^
+         = write `consumes = ["broker"]`, or `consumes = { broker = { … } }`
+
+    mesh.toml:21:8: `node` has to be a machine's name, or "@tag", not 3
+      21 | node = 3
+         |        ^
+    "#);
+}
+
+#[test]
+fn a_provider_is_read_in_the_words_of_its_kind() {
+    let text = r#"
+[services.a]
+provides = { kind = "rabitmq", port = 5672 }
+[services.b]
+provides = { port = 5672 }
+[services.c]
+provides = "rabbitmq"
+[services.d]
+provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
+[services.e]
+provides = { kind = "custom" }
+[services.f]
+nodes = ["@eu"]
+provides = { kind = "rabbitmq" }
+[services.g]
+provides = { kind = "custom", template = "no/such.j2", load = ["a"], check = ["b"] }
+[services.h]
+consumes = ["a", "g"]
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:9:21: there is no kind of provider "rabitmq"
+      9 | provides = { kind = "rabitmq", port = 5672 }
+        |                     ^^^^^^^^^
+        = did you mean "rabbitmq"?
+
+    mesh.toml:11:1: a provider has a `kind`
+      11 | provides = { port = 5672 }
+         | ^^^^^^^^
+         = add `kind`: "rabbitmq" and "custom"
+
+    mesh.toml:13:12: `provides` is a table
+      13 | provides = "rabbitmq"
+         |            ^^^^^^^^^^
+         = write `provides = { kind = "…" }`
+
+    mesh.toml:15:33: there is no key `prot` here
+      15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
+         |                                 ^^^^
+         = did you mean `port`?
+
+    mesh.toml:15:53: `host`: a host name has only letters, digits, dots, hyphens and underscores
+      15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
+         |                                                     ^^^^^
+
+    mesh.toml:15:67: `port` has to be a port, from 1 to 65535, not 70000
+      15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
+         |                                                                   ^^^^^
+
+    mesh.toml:15:74: there is no key `via` here
+      15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
+         |                                                                          ^^^
+         = known here: `rabbitmqctl`, `host`, `kind` and `port`
+
+    mesh.toml:17:1: the key `check` is missing
+      17 | provides = { kind = "custom" }
+         | ^^^^^^^^
+         = add `check = …`
+
+    mesh.toml:17:1: the key `load` is missing
+      17 | provides = { kind = "custom" }
+         | ^^^^^^^^
+         = add `load = …`
+
+    mesh.toml:17:1: the key `template` is missing
+      17 | provides = { kind = "custom" }
+         | ^^^^^^^^
+         = add `template = …`
+
+    mesh.toml:20:1: f is on 2 machines, and does not say at which host consumers reach it
+      20 | provides = { kind = "rabbitmq" }
+         | ^^^^^^^^
+         = add `host = "…"`: a name or an address that leads to all of them
+
+    mesh.toml:22:1: a provider of kind "custom" has no usual port
+      22 | provides = { kind = "custom", template = "no/such.j2", load = ["a"], check = ["b"] }
+         | ^^^^^^^^
+         = add `port = …`
+
+    mesh.toml:22:42: there is no file "no/such.j2"
+      22 | provides = { kind = "custom", template = "no/such.j2", load = ["a"], check = ["b"] }
+         |                                          ^^^^^^^^^^^^
+         = sources are named relative to the folder of mesh.toml
+    "#);
+    is_right(
+        "[services.f]\nnodes = [\"@eu\"]\nprovides = { kind = \"rabbitmq\", host = \"mq.example.org\" }\n",
+    );
+}
+
+#[test]
+fn commands_and_limits_are_read_with_care() {
+    let text = r#"
+[services.a]
+apply = "systemctl restart a"
+check = []
+test = ["a", 5]
+remove = [""]
+move = "stopfirst"
+owner = "a:b:c"
+limits = { apply = "2h", lod = "1s", check = 30 }
+provide = {}
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:9:9: `apply` has to be a list in brackets, not a text
+      9 | apply = "systemctl restart a"
+        |         ^^^^^^^^^^^^^^^^^^^^^
+        = write each word in quotes of its own, like ["a", "b"]
+
+    mesh.toml:10:9: `check`: a command names at least a program
+      10 | check = []
+         |         ^^
+
+    mesh.toml:11:14: an element of `test` has to be a text in quotes, not 5
+      11 | test = ["a", 5]
+         |              ^
+
+    mesh.toml:12:10: `remove`: a command names at least a program
+      12 | remove = [""]
+         |          ^^^^
+
+    mesh.toml:13:8: `move` cannot be "stopfirst"
+      13 | move = "stopfirst"
+         |        ^^^^^^^^^^^
+         = did you mean "stop-first"?
+
+    mesh.toml:14:9: `owner`: an owner is `user` or `user:group`, of letters, digits, `.`, `_` and `-`
+      14 | owner = "a:b:c"
+         |         ^^^^^^^
+
+    mesh.toml:15:20: `apply`: a time is whole seconds or minutes, like "30s" or "2m"
+      15 | limits = { apply = "2h", lod = "1s", check = 30 }
+         |                    ^^^^
+
+    mesh.toml:15:26: there is no key `lod` here
+      15 | limits = { apply = "2h", lod = "1s", check = 30 }
+         |                          ^^^
+         = did you mean `load`?
+
+    mesh.toml:15:46: `check` has to be a time in quotes, like "30s" or "2m", not 30
+      15 | limits = { apply = "2h", lod = "1s", check = 30 }
+         |                                              ^^
+
+    mesh.toml:16:1: there is no key `provide` here
+      16 | provide = {}
+         | ^^^^^^^
+         = did you mean `provides`?
+    "#);
+}
+
+#[test]
+fn files_are_read_with_care() {
+    let text = r#"
+[services.a]
+[[services.a.files]]
+path = "none"
+[[services.a.files]]
+path = "two"
+content = "x"
+source = "templates/billing.toml.j2"
+[[services.a.files]]
+content = "x"
+[[services.a.files]]
+path = "../up"
+content = "x"
+[[services.a.files]]
+path = "/etc//x"
+content = "x"
+[[services.a.files]]
+path = "mode"
+content = "x"
+mode = 640
+[[services.a.files]]
+path = "owner"
+content = "x"
+mode = "0999"
+ower = "a"
+[[services.a.files]]
+path = "gone"
+source = "files/gone"
+[[services.a.files]]
+path = "folder"
+template = "templates"
+[[services.a.files]]
+path = "above"
+source = "../above"
+[[services.a.files]]
+path = "absolute"
+source = "/etc/passwd"
+[services.b]
+files = { path = "x" }
+[services.c]
+files = ["x"]
+"#;
+    let folder = Folder::with(&format!("{MACHINES}{text}"));
+    insta::assert_snapshot!(folder.errors(), @r#"
+    mesh.toml:10:8: a file's content is exactly one of `template`, `source` and `content`
+      10 | path = "none"
+         |        ^^^^^^
+         = write one of `template = "…"`, `source = "…"` and `content = "…"`
+
+    mesh.toml:12:8: a file's content is exactly one of `template`, `source` and `content`
+      12 | path = "two"
+         |        ^^^^^
+         = write one of `template = "…"`, `source = "…"` and `content = "…"`
+
+    mesh.toml:15:1: a file has a `path`
+      15 | [[services.a.files]]
+         | ^^^^^^^^^^^^^^^^^^^^
+         = add `path = "…"`: relative, in the service's folder of the release; absolute, installed there
+
+    mesh.toml:18:8: `path`: a path has no empty, '.' or '..' part
+      18 | path = "../up"
+         |        ^^^^^^^
+
+    mesh.toml:21:8: `path`: a path has no empty, '.' or '..' part
+      21 | path = "/etc//x"
+         |        ^^^^^^^^^
+
+    mesh.toml:26:8: `mode` has to be octal digits in quotes, like "0640", not 640
+      26 | mode = 640
+         |        ^^^
+
+    mesh.toml:30:8: `mode`: a mode is octal digits, like "0640"
+      30 | mode = "0999"
+         |        ^^^^^^
+
+    mesh.toml:31:1: there is no key `ower` here
+      31 | ower = "a"
+         | ^^^^
+         = did you mean `owner`?
+
+    mesh.toml:34:10: there is no file "files/gone"
+      34 | source = "files/gone"
+         |          ^^^^^^^^^^^^
+         = sources are named relative to the folder of mesh.toml
+
+    mesh.toml:37:12: "templates" is a folder; files are named one by one
+      37 | template = "templates"
+         |            ^^^^^^^^^^^
+         = sources are named relative to the folder of mesh.toml
+
+    mesh.toml:40:10: a source lies below the declaration's folder, and has no empty, `.` or `..` part
+      40 | source = "../above"
+         |          ^^^^^^^^^^
+         = put the file below the declaration's folder, and write its path like "files/x.conf"
+
+    mesh.toml:43:10: a source is a path relative to the declaration
+      43 | source = "/etc/passwd"
+         |          ^^^^^^^^^^^^^
+         = put the file below the declaration's folder: a push from another checkout has to compose the same
+
+    mesh.toml:45:9: `files` is a list of tables
+      45 | files = { path = "x" }
+         |         ^^^^^^^^^^^^^^
+         = write each as `[[services.b.files]]`
+
+    mesh.toml:47:10: a file is a table
+      47 | files = ["x"]
+         |          ^^^
+         = write its keys in `{ … }`, or below a `[header]` of its own
+    "#);
+}
+
+#[test]
+fn no_two_files_go_to_one_path() {
+    let text = r#"
+[services.a]
+node = "atlas"
+[[services.a.files]]
+path = "x"
+content = ""
+[[services.a.files]]
+path = "x"
+content = ""
+[[services.a.files]]
+path = "x/y"
+content = ""
+[[services.a.files]]
+path = "/etc/app"
+content = ""
+[[services.a.files]]
+path = "/etc/other.conf"
+content = ""
+[services.b]
+nodes = ["@eu"]
+[[services.b.files]]
+path = "/etc/app"
+content = ""
+[[services.b.files]]
+path = "/etc/other.conf/below"
+content = ""
+[services.elsewhere]
+node = "borealis"
+[[services.elsewhere.files]]
+path = "/etc/other.conf"
+content = ""
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:14:8: a has two files x
+      14 | path = "x"
+         |        ^^^
+         = the other one is at mesh.toml:11
+
+    mesh.toml:17:8: x cannot be a file and the folder of x/y
+      17 | path = "x/y"
+         |        ^^^^^
+         = the file is at mesh.toml:11
+
+    mesh.toml:28:8: b and a both install /etc/app on atlas
+      28 | path = "/etc/app"
+         |        ^^^^^^^^^^
+         = a's is at mesh.toml:20
+
+    mesh.toml:31:8: on atlas /etc/other.conf cannot be a file of a and the folder of /etc/other.conf/below of b
+      31 | path = "/etc/other.conf/below"
+         |        ^^^^^^^^^^^^^^^^^^^^^^^
+         = a's is at mesh.toml:23
+    "#);
+    is_right(
+        "[services.a]\nnode = \"atlas\"\nfiles = [{ path = \"/etc/x\", content = \"\" }]\n\
+         [services.b]\nnode = \"borealis\"\nfiles = [{ path = \"/etc/x\", content = \"\" }]\n",
+    );
+}
+
+#[test]
+fn no_file_goes_where_grid_writes_itself() {
+    let text = r#"
+[services.a]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+files = [{ path = "grants.json", content = "" }, { path = "bindings/x", content = "" }]
+[services.b]
+node = "borealis"
+consumes = ["a"]
+files = [
+  { path = "grants.json", content = "" },
+  { path = "bindings/x", content = "" },
+  { path = "b.env", content = "" },
+  { path = "/var/lib/grid/prod/current/x", content = "" },
+  { path = "/var/lib", content = "" },
+]
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:11:19: grid itself writes grants.json here: the provider's grant list
+      11 | files = [{ path = "grants.json", content = "" }, { path = "bindings/x", content = "" }]
+         |                   ^^^^^^^^^^^^^
+         = give the file another path
+
+    mesh.toml:17:12: grid itself writes bindings here: the bindings of what the service consumes
+      17 |   { path = "bindings/x", content = "" },
+         |            ^^^^^^^^^^^^
+         = give the file another path
+
+    mesh.toml:18:12: grid itself writes b.env here: the environment file of what the service consumes
+      18 |   { path = "b.env", content = "" },
+         |            ^^^^^^^
+         = give the file another path
+
+    mesh.toml:19:12: /var/lib cannot be a file and the folder of /var/lib/grid/prod/current/x
+      19 |   { path = "/var/lib/grid/prod/current/x", content = "" },
+         |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         = the file is at mesh.toml:20
+
+    mesh.toml:19:12: /var/lib/grid/prod/current/x is where the machine's releases lie: its root is /var/lib/grid/prod
+      19 |   { path = "/var/lib/grid/prod/current/x", content = "" },
+         |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         = a relative path goes into the release; install outside the root what has to stand elsewhere
+
+    mesh.toml:20:12: /var/lib is where the machine's releases lie: its root is /var/lib/grid/prod
+      20 |   { path = "/var/lib", content = "" },
+         |            ^^^^^^^^^^
+         = a relative path goes into the release; install outside the root what has to stand elsewhere
+    "#);
+}
+
+#[test]
+fn services_that_wait_for_each_other_are_a_circle() {
+    let text = r#"
+[services.a]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+consumes = ["c"]
+[services.b]
+provides = { kind = "rabbitmq" }
+consumes = ["a"]
+[services.c]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+consumes = ["b", "d"]
+[services.d]
+node = "borealis"
+provides = { kind = "rabbitmq" }
+"#;
+    insta::assert_snapshot!(errors_in(text), @r#"
+    mesh.toml:11:13: these services would wait for each other: a -> c -> b -> a
+      11 | consumes = ["c"]
+         |             ^^^
+         = let one of them start without waiting, if it retries by itself: `consumes = { c = { wait = false } }`
+    "#);
+    is_right(&text.replace("[\"a\"]", "{ a = { wait = false } }"));
+}
+
+#[test]
+fn machines_may_depend_on_each_other_in_a_circle() {
+    is_right(
+        r#"
+[services.a]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+[services.b]
+node = "borealis"
+provides = { kind = "rabbitmq" }
+[services.c]
+node = "atlas"
+consumes = ["b"]
+[services.d]
+node = "borealis"
+consumes = ["a"]
+"#,
+    );
+}
+
+#[test]
+fn all_errors_of_all_files_come_at_once_in_order() {
+    let folder = Folder::new(&[
+        (
+            "mesh.toml",
+            "[mesh]\nname = \"prod\"\nnmae = 1\n[services.a]\nnode = \"z\"\nconsumes = [\"b\"]\n",
+        ),
+        ("mesh.d/20.toml", "[services.b]\napply = 1\n"),
+        (
+            "mesh.d/10.toml",
+            "[nodes.y]\nport = -1\n\n[[services.c.files]]\npath = \"x\"\nsource = \"s\"\n",
+        ),
+    ]);
+    insta::assert_snapshot!(folder.errors(), @r#"
+    mesh.toml:3:1: there is no key `nmae` here
+      3 | nmae = 1
+        | ^^^^
+        = did you mean `name`?
+
+    mesh.toml:5:8: there is no machine z
+      5 | node = "z"
+        |        ^^^
+        = declare it as `[nodes.z]`
+
+    mesh.toml:6:13: b provides nothing
+      6 | consumes = ["b"]
+        |             ^^^
+        = add `provides = { kind = "…" }` to it, or take it out of a's `consumes`
+
+    mesh.d/10.toml:2:8: `port` has to be a port, from 1 to 65535, not -1
+      2 | port = -1
+        |        ^^
+
+    mesh.d/10.toml:6:10: there is no file "s"
+      6 | source = "s"
+        |          ^^^
+        = sources are named relative to the folder of mesh.toml
+
+    mesh.d/20.toml:2:9: `apply` has to be a list in brackets, not 1
+      2 | apply = 1
+        |         ^
+    "#);
+}
+
+#[test]
+fn a_diagnostic_can_be_read_by_a_program() {
+    let wrong = Folder::with("[mesh]\nname = \"prod\"\nnmae = 1\n")
+        .load()
+        .unwrap_err();
+    let mut json = serde_json::to_value(&wrong).unwrap();
+    json["errors"][0]["file"] = "mesh.toml".into();
+    insta::assert_snapshot!(format!("{json:#}"), @r#"
+    {
+      "errors": [
+        {
+          "caret": 0,
+          "column": 1,
+          "excerpt": "nmae = 1",
+          "file": "mesh.toml",
+          "help": "did you mean `name`?",
+          "kind": "declaration",
+          "line": 3,
+          "message": "there is no key `nmae` here",
+          "width": 4
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn very_many_errors_are_counted_but_not_all_shown() {
+    let text: String = (0..3000).map(|n| format!("k{n} = 1\n")).collect();
+    let wrong = Folder::with(&text).load().unwrap_err();
+    assert_eq!((wrong.errors.len(), wrong.omitted), (1000, 2001)); // and [mesh] is missing
+}
+
+#[test]
+fn the_digest_is_of_every_byte_and_of_nothing_else() {
+    let one = good();
+    assert_eq!(one.load().unwrap().digest, good().load().unwrap().digest);
+    one.write("mesh.d/x.toml", b"# nothing\n");
+    let with_comment = one.load().unwrap();
+    assert_eq!(with_comment.files, ["mesh.toml", "mesh.d/x.toml"]);
+    assert_ne!(with_comment.digest, good().load().unwrap().digest);
+}
+
+/// Pieces of which wrong declarations are made.
+const PIECES: &[&str] = &[
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    "=",
+    ",",
+    ".",
+    "\"",
+    "'",
+    "\"\"\"",
+    "#",
+    "\n",
+    "\r\n",
+    "\t",
+    "@",
+    "-",
+    "0",
+    "99999999999999999999",
+    "1.5",
+    "true",
+    "2026-12-01",
+    "nodes",
+    "services",
+    "mesh",
+    "defaults",
+    "secrets",
+    "atlas",
+    "broker",
+    "billing",
+    "files",
+    "path",
+    "provides",
+    "consumes",
+    "kind",
+    "\u{0}",
+    "\u{feff}",
+    "ü",
+    "\u{1f980}",
+    "\\",
+    "\\u00e9",
+    "inf",
+    "0x",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_bytes_whatever_make_it_fall(bytes in vec(any::<u8>(), 0..400)) {
+        let folder = Folder::new(&[]);
+        folder.write("mesh.toml", &bytes);
+        if let Err(wrong) = folder.load() {
+            let _ = wrong.to_string();
+        }
+    }
+
+    #[test]
+    fn no_change_of_a_good_declaration_makes_it_fall(
+        changes in vec((any::<Index>(), 0..60_usize, vec(select(PIECES), 0..3)), 1..6),
+    ) {
+        let mut text = GOOD.to_owned();
+        for (at, cut, pieces) in changes {
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+            let start = at.index(places.len());
+            let end = (start + cut).min(places.len() - 1);
+            text.replace_range(places[start]..places[end], &pieces.concat());
+            if text.is_empty() {
+                text.push('x');
+            }
+        }
+        let folder = Folder::with(&text);
+        if let Err(wrong) = folder.load() {
+            let lines = text.split('\n').count();
+            for error in &wrong.errors {
+                prop_assert!(error.at.as_ref().is_none_or(|at| (1..=lines).contains(&at.line)));
+            }
+            let _ = wrong.to_string();
+        }
+        // Nor an edit of it, whichever way it ends; what it refuses is as it was.
+        let service = ServiceName::new("billing").unwrap();
+        let nodes = [Selector::Node("atlas".into()), Selector::Node("here".into())];
+        if set_nodes(folder.path(), &service, &nodes).is_err() {
+            prop_assert_eq!(std::fs::read_to_string(folder.path().join("mesh.toml")).unwrap(), text);
+        }
+    }
 }
