@@ -91,6 +91,12 @@ pub enum StoreError {
         /// Whose.
         name: String,
     },
+    /// age could not seal the data key.
+    #[error("the data key cannot be sealed for its recipients: {why}")]
+    Wrap {
+        /// What age says.
+        why: String,
+    },
     /// The system refused.
     #[error("{doing} {}: {source}", path.display())]
     Io {

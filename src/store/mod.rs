@@ -9,10 +9,16 @@
 
 mod chance;
 mod error;
+mod identity;
 mod journal;
 mod lock;
 mod memory;
 mod place;
+mod record;
+mod seal;
+mod sled;
+mod transaction;
+mod vault;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,10 +32,12 @@ use crate::words::{Digest, Era, NodeName, StoreId};
 
 pub use chance::SystemChance;
 pub use error::StoreError;
+pub use identity::{Identity, IdentityError, default_path, open_age_file};
 pub use journal::{BrokenLink, Entry, GitCommit, JournalRecord, Outcome, Touch, Touched};
 pub use lock::{Holder, LockError, MeshLock, Unlocked, unlock};
 pub use memory::{Fault, MemoryStore};
 pub use place::Place;
+pub use sled::{Compacted, SledStore};
 
 /// The largest content that a store keeps, in bytes (DESIGN.md, section 6). Larger ones stay on their machine.
 pub const CONTENT_MOST: usize = 64 * 1024;

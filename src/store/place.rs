@@ -84,7 +84,8 @@ impl Place {
     }
 }
 
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+/// Sets a mode, unless it is that already.
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     let is = fs::symlink_metadata(path)?.permissions().mode() & 0o7777;
     if is == mode {
         return Ok(());

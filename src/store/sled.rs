@@ -1,0 +1,353 @@
+//! The embedded store: one sled database in a folder, opened for each transaction and closed again.
+//!
+//! Invariant: nothing but the names of records, and `meta`, reaches a file unsealed. What sled keeps of removed
+//! records is sealed too.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use zeroize::Zeroizing;
+
+use super::chance::SystemChance;
+use super::lock::{Holder, MeshLock};
+use super::place::Place;
+use super::record::{self, Meta, name};
+use super::seal::Sealer;
+use super::transaction::{Transaction, Witness};
+use super::vault::{self, Vault, damaged};
+use super::{BrokenLink, Change, Identity, JournalRecord, State, Store, StoreError};
+use crate::mesh::Recipient;
+use crate::words::{Digest, Era, StoreId};
+
+/// Files smaller than this are not worth compacting, in bytes.
+const COMPACT_FROM: u64 = 64 * 1024 * 1024;
+/// How many times larger than its rows a database may be.
+const COMPACT_RATIO: u64 = 4;
+
+/// What the store was opened for.
+#[derive(Debug)]
+enum Access {
+    /// Reading, by whom.
+    Reading(Holder),
+    /// Writing, under the mesh lock, for these declared recipients.
+    Locked(MeshLock, Vec<Recipient>),
+}
+
+/// A store on this machine's disk.
+#[derive(Debug)]
+pub struct SledStore {
+    place: Place,
+    identity: Identity,
+    access: Access,
+    /// The data key as it was last opened, with the text that it was wrapped in.
+    known: Option<(Vec<u8>, Arc<Sealer>)>,
+}
+
+/// What compacting did, in bytes of all files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+impl SledStore {
+    /// Makes a new store, sealed for `identity` and the declared recipients. Its era is the clock's second.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], also where a damaged store or what is left of one lies.
+    pub fn create(
+        lock: MeshLock,
+        identity: Identity,
+        declared: &[Recipient],
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let id = StoreId::draw(&mut SystemChance);
+        let own = Recipient {
+            name: lock.holder.who.clone(),
+            key: identity.public(),
+        };
+        let sealer = Sealer::draw(&mut SystemChance);
+        let meta = Meta {
+            format: record::FORMAT,
+            store: id.0,
+            era: Era(u64::try_from(now.as_second()).unwrap_or(0)),
+            created: now,
+            recipients: vault::united(&vault::united(&[], &[own]), declared),
+            key: Vec::new(),
+            seal: Vec::new(),
+        };
+        let place = lock.place().clone();
+        Transaction::create(&place, &lock.holder, vault::new_rows(meta, &sealer)?)?;
+        let witness = Witness {
+            store: id.to_string(),
+            commits: 0,
+            counted_at: 0,
+        };
+        witness.write(&place)?;
+        Ok(Self::over(
+            place,
+            identity,
+            Access::Locked(lock, declared.to_vec()),
+        ))
+    }
+
+    /// A store to read from; needs no mesh lock. `holder` is who others see while a transaction is open.
+    #[must_use]
+    pub fn open_reading(place: Place, identity: Identity, holder: Holder) -> Self {
+        Self::over(place, identity, Access::Reading(holder))
+    }
+
+    /// A store to write to, under its mesh lock. With the first commit it is sealed for declared recipients who were
+    /// added; one who was removed is shut out by [`SledStore::reseal`] only.
+    #[must_use]
+    pub fn open_locked(lock: MeshLock, identity: Identity, declared: &[Recipient]) -> Self {
+        let place = lock.place().clone();
+        Self::over(place, identity, Access::Locked(lock, declared.to_vec()))
+    }
+
+    /// [`SledStore::open_locked`], or [`SledStore::create`] where there is none.
+    ///
+    /// # Errors
+    /// Those of [`SledStore::create`], and what opening an existing one says.
+    pub fn open_or_create(
+        lock: MeshLock,
+        identity: Identity,
+        declared: &[Recipient],
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::open_locked(lock, identity, declared);
+        match store.with(|_, _| Ok(())) {
+            Ok(()) => Ok(store),
+            Err(StoreError::Missing { .. }) => {
+                let Self {
+                    identity, access, ..
+                } = store;
+                match access {
+                    Access::Locked(lock, declared) => Self::create(lock, identity, &declared, now),
+                    Access::Reading(_) => Err(StoreError::NotLocked),
+                }
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn over(place: Place, identity: Identity, access: Access) -> Self {
+        Self {
+            place,
+            identity,
+            access,
+            known: None,
+        }
+    }
+
+    /// The mesh lock, if the store is open for writing.
+    #[must_use]
+    pub fn lock(&self) -> Option<&MeshLock> {
+        match &self.access {
+            Access::Locked(lock, _) => Some(lock),
+            Access::Reading(_) => None,
+        }
+    }
+
+    /// For whom the store is sealed now.
+    ///
+    /// # Errors
+    /// Those of [`Store::load`].
+    pub fn sealed_for(&mut self) -> Result<Vec<Recipient>, StoreError> {
+        self.with(|_, vault| {
+            let recipients = vault.meta.recipients.iter();
+            Ok(recipients
+                .map(|recipient| Recipient {
+                    name: recipient.name.clone(),
+                    key: recipient.key.clone(),
+                })
+                .collect())
+        })
+    }
+
+    /// Seals the store for the identity at hand and exactly these recipients, under a new data key, and leaves
+    /// nothing in any file that an older key opens. Who was shut out keeps what they have read.
+    ///
+    /// # Errors
+    /// Those of [`Store::commit`]. Then the store is as it was.
+    pub fn reseal(&mut self, recipients: &[Recipient]) -> Result<(), StoreError> {
+        let holder = self.writer()?.clone();
+        let transaction = Transaction::open(&self.place, &holder)?;
+        let (meta, old) = {
+            let vault = self.vault(&transaction)?;
+            (vault.meta, vault.sealer)
+        };
+        let own = self.identity.public();
+        let known = meta.recipients.iter().find(|known| known.key == own);
+        let own = Recipient {
+            name: known.map_or(holder.who, |known| known.name.clone()),
+            key: own,
+        };
+        let new = Sealer::draw(&mut SystemChance);
+        let meta = Meta {
+            recipients: vault::united(&vault::united(&[], &[own]), recipients),
+            ..meta
+        };
+        let meta = record::encode(&vault::sealed_meta(meta, &new)?);
+        let path = self.place.path();
+        transaction.rewrite(&mut |name, row| {
+            if name == name::META {
+                return Ok(meta.to_vec());
+            }
+            let torn = |_| damaged(path, format!("the record {name} does not open"));
+            let plain = old.open(name, row).map_err(torn)?;
+            Ok(new.seal(name, &plain, &mut SystemChance))
+        })?;
+        self.known = None;
+        if let Access::Locked(_, declared) = &mut self.access {
+            *declared = recipients.to_vec();
+        }
+        Ok(())
+    }
+
+    /// Writes the store anew, without what was removed.
+    ///
+    /// # Errors
+    /// Those of [`Store::commit`]. Then the store is as it was.
+    pub fn compact(&mut self) -> Result<Compacted, StoreError> {
+        let holder = self.writer()?.clone();
+        let transaction = Transaction::open(&self.place, &holder)?;
+        self.vault(&transaction)?;
+        let before = transaction.files()?;
+        transaction.rewrite(&mut |_, row| Ok(row.to_vec()))?;
+        let transaction = Transaction::open(&self.place, &holder)?;
+        let after = transaction.files()?;
+        Ok(Compacted { before, after })
+    }
+
+    /// Who writes; refused without the mesh lock.
+    fn writer(&self) -> Result<&Holder, StoreError> {
+        match &self.access {
+            Access::Locked(lock, _) if lock.is_held() => Ok(&lock.holder),
+            Access::Locked(..) | Access::Reading(_) => Err(StoreError::NotLocked),
+        }
+    }
+
+    fn holder(&self) -> &Holder {
+        match &self.access {
+            Access::Locked(lock, _) => &lock.holder,
+            Access::Reading(holder) => holder,
+        }
+    }
+
+    /// Opens the rows, and proves them to be this store's, whole and latest.
+    fn vault<'a>(&'a self, transaction: &'a Transaction) -> Result<Vault<'a>, StoreError> {
+        let path = self.place.path();
+        let vault = Vault::open(
+            transaction.rows(),
+            path,
+            &self.identity,
+            self.known.as_ref(),
+        )?;
+        if let Some(witness) = Witness::read(&self.place) {
+            let (id, commits) = (vault.meta.id().to_string(), vault.head()?.commits);
+            if witness.store != id {
+                let why = format!(
+                    "its witness speaks of store {}, its database is {id}",
+                    witness.store
+                );
+                return Err(damaged(path, why));
+            }
+            if witness.commits > commits {
+                let why = format!("it took {} commits and has {commits}", witness.commits);
+                return Err(damaged(path, why));
+            }
+        }
+        Ok(vault)
+    }
+
+    fn with<T>(
+        &mut self,
+        act: impl FnOnce(&Transaction, &Vault<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let transaction = Transaction::open(&self.place, self.holder())?;
+        let vault = self.vault(&transaction)?;
+        let known = (vault.meta.key.clone(), Arc::clone(&vault.sealer));
+        let result = act(&transaction, &vault);
+        self.known = Some(known);
+        result
+    }
+
+    /// What a commit leaves to be done: the witness, and now and then a compaction.
+    fn settle(
+        &self,
+        transaction: Transaction,
+        store: String,
+        commits: u64,
+    ) -> Result<(), StoreError> {
+        let counted_at = Witness::read(&self.place).map_or(0, |witness| witness.counted_at);
+        let mut witness = Witness {
+            store,
+            commits,
+            counted_at,
+        };
+        witness.write(&self.place)?;
+        if transaction.files()? <= COMPACT_FROM.max(counted_at.saturating_mul(2)) {
+            return Ok(());
+        }
+        let (files, live) = transaction.sizes()?;
+        witness.counted_at = files;
+        if files > live.saturating_mul(COMPACT_RATIO) {
+            transaction.rewrite(&mut |_, row| Ok(row.to_vec()))?;
+            witness.counted_at = 0;
+        }
+        witness.write(&self.place)
+    }
+}
+
+impl Store for SledStore {
+    fn load(&mut self) -> Result<State, StoreError> {
+        self.with(|_, vault| vault.load())
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let holder = self.writer()?.clone();
+        let transaction = Transaction::open(&self.place, &holder)?;
+        let vault = self.vault(&transaction)?;
+        let Access::Locked(lock, declared) = &self.access else {
+            return Err(StoreError::NotLocked);
+        };
+        let changed = vault.plan(changes, declared)?;
+        let (store, commits) = (vault.meta.id().to_string(), vault.head()?.commits);
+        let known = (vault.meta.key.clone(), vault.sealer);
+        // Asked again as late as can be: opening may have waited.
+        if !lock.is_held() {
+            return Err(StoreError::NotLocked);
+        }
+        transaction.apply(changed)?;
+        self.settle(transaction, store, commits.saturating_add(1))?;
+        self.known = Some(known);
+        Ok(())
+    }
+
+    fn content(&mut self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        self.with(|_, vault| vault.content(digest))
+    }
+
+    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError> {
+        self.writer()?;
+        let unneeded = self.with(|_, vault| vault.unneeded(keep))?;
+        if unneeded.is_empty() {
+            return Ok(0);
+        }
+        let changes: Vec<Change> = unneeded.iter().copied().map(Change::DropContent).collect();
+        self.commit(&changes)?;
+        Ok(unneeded.len())
+    }
+
+    fn journal(&mut self, last: usize) -> Result<Vec<JournalRecord>, StoreError> {
+        self.with(|_, vault| vault.journal(last))
+    }
+
+    fn check_journal(&mut self) -> Result<Option<BrokenLink>, StoreError> {
+        self.with(|_, vault| vault.check_journal())
+    }
+}
