@@ -222,6 +222,11 @@ impl FileLock {
         }
     }
 
+    /// The record in a lock's file, whoever holds it.
+    pub fn holder(path: &Path) -> Option<Holder> {
+        read(&mut File::open(path).ok()?)
+    }
+
     /// Whether the file that is locked is still the one that others would lock.
     pub fn is_held(&self) -> bool {
         match (self.file.metadata(), fs::metadata(&self.path)) {

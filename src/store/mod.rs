@@ -8,12 +8,14 @@
 //! - Only names, times and digests can be read without an identity that the store is sealed for.
 
 mod chance;
+mod database;
 mod error;
 mod identity;
 mod journal;
 mod lock;
 mod memory;
 mod place;
+mod plan;
 mod record;
 mod seal;
 mod sled;

@@ -46,6 +46,11 @@ impl Place {
         self.0.join("transaction")
     }
 
+    /// The file that is locked by who is next.
+    pub(super) fn queue(&self) -> PathBuf {
+        self.0.join("queue")
+    }
+
     /// Says which store this is and how many commits it took; outside the database, so that one that lost
     /// some, or all, is found out.
     pub(super) fn witness(&self) -> PathBuf {

@@ -370,3 +370,6 @@ mod base64 {
             .map_err(|_| D::Error::custom("not base64"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,33 +4,31 @@
 //! - Nobody else has the database open: the file `transaction` is locked for as long.
 //! - A database that was emptied, truncated or lost commits is found out by what it should hold (`meta`, the
 //!   head) and by the witness beside it, since sled itself takes an empty file for a new database.
-//! - sled panics on some damage; a panic is caught, kept quiet, and is damage.
 //! - A database takes another one's place by renaming; a death in between leaves the old one or the new one.
 
-use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
+use super::database::Database;
 use super::lock::{FileLock, Holder, LockError, Taking};
 use super::place::{self, Place};
-use super::vault::{Changed, Each, Rows, damaged};
+use super::vault::{Changed, Rows, damaged};
 
 /// How long another process's transaction is waited for.
 const WAIT: Duration = Duration::from_secs(10);
 /// How often it is asked for again, at first; each further time twice as long, up to the last.
 const POLL_FIRST: Duration = Duration::from_millis(2);
-const POLL_LAST: Duration = Duration::from_millis(100);
-/// sled's page cache, in bytes. Its default is 1 GiB.
-const CACHE: u64 = 64 * 1024 * 1024;
+const POLL_LAST: Duration = Duration::from_millis(32);
 /// How many bytes are written in one step while a database is copied.
 const COPIED_AT_ONCE: usize = 8 * 1024 * 1024;
+
+/// Makes a row's new bytes of its name and its old ones.
+type Rewrite<'a> = &'a mut dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, StoreError>;
 
 /// An open database, until it is dropped.
 pub(super) struct Transaction {
@@ -65,25 +63,36 @@ impl Witness {
     }
 }
 
-/// Locks the store for a transaction.
+/// Locks the store for a transaction. Whoever comes passes `queue` first, and keeps it until the transaction is theirs:
+/// so a process that commits without a pause cannot shut out one that waits.
 fn lock(place: &Place, holder: &Holder) -> Result<FileLock, StoreError> {
-    let began = Instant::now();
+    let until = Instant::now() + WAIT;
+    let _turn = take(place, &place.queue(), holder, until)?;
+    take(place, &place.transaction(), holder, until)
+}
+
+fn take(
+    place: &Place,
+    path: &Path,
+    holder: &Holder,
+    until: Instant,
+) -> Result<FileLock, StoreError> {
     let mut poll = POLL_FIRST;
     loop {
-        let left = WAIT.saturating_sub(began.elapsed());
-        let taking = FileLock::take(&place.transaction(), holder, poll.min(left), poll);
-        match taking.map_err(|e| of_lock(e, place))? {
+        let left = until.saturating_duration_since(Instant::now());
+        match FileLock::try_take(path, holder).map_err(|e| of_lock(e, place))? {
             Taking::Taken(lock, _) => return Ok(lock),
-            Taking::Held(holder) if left.is_zero() => return Err(busy(place, holder)),
-            Taking::Held(_) => poll = poll.saturating_mul(2).min(POLL_LAST),
+            Taking::Held(_) if left.is_zero() => return Err(busy(place)),
+            Taking::Held(_) => std::thread::sleep(poll.min(left)),
         }
+        poll = poll.saturating_mul(2).min(POLL_LAST);
     }
 }
 
-fn busy(place: &Place, holder: Option<Holder>) -> StoreError {
+fn busy(place: &Place) -> StoreError {
     StoreError::Busy {
         path: place.path().to_owned(),
-        holder: holder.map(Box::new),
+        holder: FileLock::holder(&place.transaction()).map(Box::new),
         seconds: WAIT.as_secs(),
     }
 }
@@ -127,7 +136,8 @@ impl Transaction {
             });
         }
         let lock = lock(place, holder)?;
-        settle_replacement(place).map_err(StoreError::io("cannot tidy", place.path()))?;
+        let tidied = settle_replacement(place).and_then(|()| drop_torn_snapshots(place));
+        tidied.map_err(StoreError::io("cannot tidy", place.path()))?;
         let database = Database::open(&place.database(), place.path())?;
         place::set_modes(place.path())
             .map_err(StoreError::io("cannot set the modes in", place.path()))?;
@@ -186,10 +196,7 @@ impl Transaction {
 
     /// Writes every row anew, as `change` makes it, into a fresh database that takes this one's place. Nothing that
     /// was removed or replaced is left in any file.
-    pub fn rewrite(
-        self,
-        change: &mut dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, StoreError>,
-    ) -> Result<(), StoreError> {
+    pub fn rewrite(self, change: Rewrite<'_>) -> Result<(), StoreError> {
         let mut next = Next::begin(&self.place)?;
         self.database.scan("", &mut |name, row| {
             next.put(name.to_owned(), change(name, row)?)
@@ -212,6 +219,22 @@ fn settle_replacement(place: &Place) -> io::Result<()> {
     for left in [place.previous(), place.next()] {
         if left.exists() {
             fs::remove_dir_all(left)?;
+        }
+    }
+    Ok(())
+}
+
+/// sled writes what it found at an opening to `snap.N.generating`, renames it to `snap.N`, and then drops the one
+/// before. After a death in between it takes the torn file for its latest snapshot and refuses to open (seen
+/// with kill -9). Without that file it goes on from the one before, to the same end.
+fn drop_torn_snapshots(place: &Place) -> io::Result<()> {
+    for entry in fs::read_dir(place.database())? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "generating")
+        {
+            fs::remove_file(path)?;
         }
     }
     Ok(())
@@ -267,171 +290,4 @@ impl<'a> Next<'a> {
             place.path(),
         ))
     }
-}
-
-/// sled, with its panics caught and its errors told apart.
-struct Database {
-    /// Taken out only when it is dropped.
-    sled: Option<::sled::Db>,
-    /// The folder of the database.
-    folder: PathBuf,
-    /// The folder of the store, for errors.
-    store: PathBuf,
-}
-
-impl Database {
-    fn open(folder: &Path, store: &Path) -> Result<Self, StoreError> {
-        let config = ::sled::Config::new()
-            .path(folder)
-            .cache_capacity(CACHE)
-            .mode(::sled::Mode::LowSpace)
-            .flush_every_ms(None)
-            .use_compression(false);
-        let began = Instant::now();
-        loop {
-            let sled = match caught(|| config.open()) {
-                Ok(Ok(sled)) => sled,
-                // An earlier opening of this process lets its lock go a moment after it was dropped.
-                Ok(Err(e)) if is_locked(&e) && began.elapsed() < WAIT => {
-                    std::thread::sleep(POLL_FIRST);
-                    continue;
-                }
-                Ok(Err(e)) => return Err(reading(store, e)),
-                Err(panicked) => return Err(damaged(store, panicked)),
-            };
-            return Ok(Self {
-                sled: Some(sled),
-                folder: folder.to_owned(),
-                store: store.to_owned(),
-            });
-        }
-    }
-
-    fn read<T>(
-        &self,
-        act: impl FnOnce(&::sled::Db) -> Result<T, ::sled::Error>,
-    ) -> Result<T, StoreError> {
-        let sled = self
-            .sled
-            .as_ref()
-            .ok_or_else(|| damaged(&self.store, "it is closed"))?;
-        match caught(|| act(sled)) {
-            Ok(result) => result.map_err(|e| reading(&self.store, e)),
-            Err(panicked) => Err(damaged(&self.store, panicked)),
-        }
-    }
-
-    fn apply(&self, changed: Changed) -> Result<(), StoreError> {
-        let mut batch = ::sled::Batch::default();
-        for (name, row) in changed {
-            match row {
-                Some(row) => batch.insert(name.into_bytes(), row),
-                None => batch.remove(name.into_bytes()),
-            }
-        }
-        let Some(sled) = &self.sled else {
-            return Err(damaged(&self.store, "it is closed"));
-        };
-        let written = caught(|| {
-            sled.apply_batch(batch)?;
-            sled.flush()?;
-            // sled's flush leaves the disk's own cache and the file's length to the system.
-            File::open(self.folder.join("db"))?.sync_all()?;
-            Ok(())
-        });
-        let failed = |source| StoreError::Io {
-            doing: "cannot write the store in",
-            path: self.store.clone(),
-            source,
-        };
-        match written {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(::sled::Error::Io(source))) => Err(failed(source)),
-            Ok(Err(e)) => Err(reading(&self.store, e)),
-            Err(panicked) => Err(failed(io::Error::other(panicked))),
-        }
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let sled = self.sled.take();
-        // Everything was flushed, or has failed already.
-        let _ = caught(|| drop(sled));
-    }
-}
-
-impl Rows for Database {
-    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(|sled| Ok(sled.get(name)?.map(|row| row.to_vec())))
-    }
-
-    fn scan(&self, prefix: &str, each: Each<'_>) -> Result<(), StoreError> {
-        self.read(|sled| {
-            for item in sled.scan_prefix(prefix) {
-                let (name, row) = item?;
-                let name = String::from_utf8_lossy(&name);
-                if let Err(e) = each(&name, &row) {
-                    return Ok(Err(e));
-                }
-            }
-            Ok(Ok(()))
-        })?
-    }
-}
-
-fn is_locked(e: &::sled::Error) -> bool {
-    matches!(e, ::sled::Error::Io(e) if e.to_string().contains("could not acquire lock"))
-}
-
-/// What an error of sled means where it reads.
-fn reading(store: &Path, e: ::sled::Error) -> StoreError {
-    use io::ErrorKind::{
-        OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
-    };
-    match e {
-        ::sled::Error::Io(source)
-            if matches!(
-                source.kind(),
-                PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull | OutOfMemory
-            ) =>
-        {
-            StoreError::Io {
-                doing: "cannot open the store in",
-                path: store.to_owned(),
-                source,
-            }
-        }
-        other => damaged(store, other.to_string()),
-    }
-}
-
-thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `act`; a panic in it is returned as its text, and prints nothing.
-fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                before(info);
-            }
-        }));
-    });
-    let was = QUIET.replace(true);
-    let result = panic::catch_unwind(AssertUnwindSafe(act));
-    QUIET.set(was);
-    result.map_err(|payload| {
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied());
-        let first = text
-            .and_then(|text| text.lines().next())
-            .unwrap_or("no reason given");
-        format!("sled gave up on it: {}", super::journal::clean(first))
-    })
 }

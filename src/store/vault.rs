@@ -8,14 +8,12 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::chance::SystemChance;
-use super::journal::{Entry, Walk};
+use super::journal::Walk;
+use super::plan::Plan;
 use super::record::{self, HeadRecord, MachineRecord, Meta, ProvisionRecord, SealedFor, name};
 use super::seal::Sealer;
-use super::{
-    BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError, check_contents,
-};
+use super::{BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError};
 use crate::compose::manifest::Manifest;
-use crate::compose::sent::Machine;
 use crate::mesh::Recipient;
 use crate::provision::ProvisionId;
 use crate::words::{Digest, NodeName, ServiceName};
@@ -201,19 +199,7 @@ impl<'a> Vault<'a> {
 
     /// The rows that `changes` change; with each commit the head, and `meta` where somebody was added.
     pub fn plan(&self, changes: &[Change], declared: &[Recipient]) -> Result<Changed, StoreError> {
-        check_contents(changes)?;
-        let mut plan = Plan {
-            vault: self,
-            changed: Changed::new(),
-            head: self.head()?,
-        };
-        for change in changes {
-            plan.add(change)?;
-        }
-        plan.head.commits = plan.head.commits.saturating_add(1);
-        let head = record::encode(&plan.head);
-        plan.put(name::HEAD.to_owned(), &head);
-        let mut changed = plan.changed;
+        let mut changed = Plan::of(self, changes)?;
         if let Some(meta) = self.widened(declared)? {
             changed.insert(name::META.to_owned(), Some(record::encode(&meta).to_vec()));
         }
@@ -287,108 +273,5 @@ pub(super) fn new_rows(meta: Meta, sealer: &Sealer) -> Result<Vec<(String, Vec<u
     ])
 }
 
-/// The changes of one commit, as they add up. A later one sees what an earlier one did.
-struct Plan<'v, 'r> {
-    vault: &'v Vault<'r>,
-    changed: Changed,
-    head: HeadRecord,
-}
-
-impl Plan<'_, '_> {
-    fn put(&mut self, name: String, plain: &[u8]) {
-        let row = self.vault.sealer.seal(&name, plain, &mut SystemChance);
-        self.changed.insert(name, Some(row));
-    }
-
-    fn exists(&self, name: &str) -> Result<bool, StoreError> {
-        match self.changed.get(name) {
-            Some(row) => Ok(row.is_some()),
-            None => Ok(self.vault.rows.get(name)?.is_some()),
-        }
-    }
-
-    fn add(&mut self, change: &Change) -> Result<(), StoreError> {
-        match change {
-            Change::Push(number) => self.head.push = *number,
-            Change::Provision(id, provision) => {
-                let name = name::provision(id);
-                if !self.exists(&name)? {
-                    self.head.provisions = self.head.provisions.saturating_add(1);
-                }
-                self.put(name, &record::encode(&ProvisionRecord::from(provision)));
-            }
-            Change::Machine(node, machine) => self.machine(node, machine)?,
-            Change::ForgetMachine(node) => self.forget(node)?,
-            Change::Content(digest, bytes) => {
-                let name = name::content(digest);
-                if !self.exists(&name)? {
-                    self.put(name, bytes);
-                }
-            }
-            Change::DropContent(digest) => {
-                self.changed.insert(name::content(digest), None);
-            }
-            Change::Journal(entry) => self.journal(entry),
-        }
-        Ok(())
-    }
-
-    fn machine(&mut self, node: &NodeName, machine: &Machine) -> Result<(), StoreError> {
-        let name = name::machine(node);
-        if !self.exists(&name)? {
-            self.head.machines = self.head.machines.saturating_add(1);
-        }
-        let (record, manifests) = MachineRecord::of(machine);
-        self.put(name, &record::encode(&record));
-        let wanted: BTreeSet<String> = manifests
-            .iter()
-            .map(|(digest, _)| name::manifest(node, digest))
-            .collect();
-        self.drop_manifests(node, &wanted)?;
-        for (digest, bytes) in manifests {
-            let name = name::manifest(node, &digest);
-            if !self.exists(&name)? {
-                self.put(name, &bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn forget(&mut self, node: &NodeName) -> Result<(), StoreError> {
-        let name = name::machine(node);
-        if self.exists(&name)? {
-            self.head.machines = self.head.machines.saturating_sub(1);
-        }
-        self.changed.insert(name, None);
-        self.drop_manifests(node, &BTreeSet::new())
-    }
-
-    /// Drops the manifests of a machine but for `wanted`.
-    fn drop_manifests(
-        &mut self,
-        node: &NodeName,
-        wanted: &BTreeSet<String>,
-    ) -> Result<(), StoreError> {
-        let prefix = name::manifests(node);
-        let mut there: BTreeSet<String> = self
-            .changed
-            .keys()
-            .filter(|name| name.starts_with(&prefix))
-            .cloned()
-            .collect();
-        self.vault.rows.scan(&prefix, &mut |name, _| {
-            there.insert(name.to_owned());
-            Ok(())
-        })?;
-        for name in there.difference(wanted) {
-            self.changed.insert(name.clone(), None);
-        }
-        Ok(())
-    }
-
-    fn journal(&mut self, entry: &Entry) {
-        let (head, bytes) = self.head.journal.chain(entry.clone());
-        self.head.journal = head;
-        self.put(name::journal(head.number), &bytes);
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! How large and how fast: to be looked at, not to pass or fail. `cargo test --release --test store_sled scale -- --ignored --nocapture`
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use grid::provision::{Provision, ProvisionId};
+use grid::store::{Change, Store, SystemChance};
+use grid::words::{Digest, Era, ServiceName};
+use zeroize::Zeroizing;
+
+use crate::fixture::{Home, content, entry, machine, node};
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        / 1024
+}
+
+fn size(home: &Home) -> u64 {
+    let out = std::process::Command::new("du")
+        .args(["-sm"])
+        .arg(home.place().path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn ten_thousand_machines_and_fifty_thousand_provisions() {
+    let home = Home::new();
+    let mut store = home.create();
+    let began = Instant::now();
+    for chunk in (0..50_000_u64).collect::<Vec<_>>().chunks(5000) {
+        let changes: Vec<Change> = chunk
+            .iter()
+            .flat_map(|&n| {
+                let id = ProvisionId {
+                    provider: ServiceName::new(&format!("provider-{}", n % 50)).unwrap(),
+                    consumer: ServiceName::new(&format!("consumer-{n}")).unwrap(),
+                };
+                let provision =
+                    Change::Provision(id, Provision::draw(false, Era(1), &mut SystemChance));
+                let mut machine = machine(n, content(n).0);
+                machine.attempt = None;
+                let machine = (n % 5 == 0).then(|| Change::Machine(node(n), machine));
+                [Some(provision), machine]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        store.commit(&changes).unwrap();
+    }
+    println!(
+        "written in {:?}, {} MB on disk",
+        began.elapsed(),
+        size(&home)
+    );
+    drop(store);
+    for _ in 0..3 {
+        let before = resident();
+        let began = Instant::now();
+        let state = home.read().load().unwrap();
+        println!(
+            "loaded {} machines, {} provisions in {:?}, {} MB more",
+            state.fleet.len(),
+            state.provisions.len(),
+            began.elapsed(),
+            resident().saturating_sub(before)
+        );
+    }
+    let mut store = home.write();
+    let began = Instant::now();
+    store
+        .commit(&[Change::Push(1), Change::Journal(entry(1))])
+        .unwrap();
+    println!("a small commit in {:?}", began.elapsed());
+    println!("compacted: {:?}", store.compact().unwrap());
+    let began = Instant::now();
+    home.read().load().unwrap();
+    println!("loaded after that in {:?}", began.elapsed());
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn many_contents() {
+    let home = Home::new();
+    let mut store = home.create();
+    for size_of_each in [4096, 65_536_usize] {
+        let began = Instant::now();
+        for chunk in 0..10_u64 {
+            let changes: Vec<Change> = (0..100_u64)
+                .map(|n| {
+                    let bytes = format!("{size_of_each} {chunk} {n};")
+                        .repeat(size_of_each)
+                        .into_bytes()[..size_of_each]
+                        .to_vec();
+                    Change::Content(Digest::of(&bytes), Arc::new(Zeroizing::new(bytes)))
+                })
+                .collect();
+            store.commit(&changes).unwrap();
+        }
+        println!(
+            "1000 contents of {size_of_each} in {:?}, {} MB on disk",
+            began.elapsed(),
+            size(&home)
+        );
+    }
+    let began = Instant::now();
+    store.commit(&[Change::Push(1)]).unwrap();
+    println!("a small commit in {:?}", began.elapsed());
+    println!("prune: {:?}", store.prune(&[].into()));
+    println!(
+        "{} MB on disk; {:?}, {} MB",
+        size(&home),
+        store.compact().unwrap(),
+        size(&home)
+    );
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn one_record_of_twenty_kilobytes_written_three_thousand_times() {
+    let home = Home::new();
+    let mut store = home.create();
+    let mut machine = machine(1, content(1).0);
+    let began = Instant::now();
+    for n in 0..3000_u64 {
+        machine.sent.as_mut().unwrap().address = format!("{n}").repeat(20_000)[..20_000].to_owned();
+        store
+            .commit(&[Change::Machine(node(1), machine.clone())])
+            .unwrap();
+    }
+    println!(
+        "3000 commits in {:?}, {} MB on disk",
+        began.elapsed(),
+        size(&home)
+    );
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn a_small_store() {
+    let home = Home::new();
+    let began = Instant::now();
+    let mut store = home.create();
+    println!("made in {:?}", began.elapsed());
+    for n in 1..=5 {
+        let began = Instant::now();
+        store.commit(&crate::fixture::push(n)).unwrap();
+        println!("commit in {:?}", began.elapsed());
+    }
+    for _ in 0..5 {
+        let began = Instant::now();
+        store.load().unwrap();
+        println!("load in {:?}", began.elapsed());
+    }
+}
