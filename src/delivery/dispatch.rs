@@ -2,15 +2,35 @@
 //!
 //! Each machine is one job on tokio's blocking pool, which runs at most [`CourierSettings::parallel`] of them;
 //! the rest waits its turn. A job tells what it hears over a channel, and the caller's thread alone calls `hear`.
+//!
+//! Retried is only what failed before the machine side was started, and of that only what a moment can change:
+//! from then on a second try could meet the first one.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
+use rand::RngExt as _;
 
-use super::courier::{Dispatch, Heard, Parcel, Question};
+use super::courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
+use super::exchange::{self, Prepared, failure};
+use super::link::{Courier, Link};
+use super::local::Local;
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
+use super::script::Launch;
+use super::ssh::Ssh;
+use crate::mesh::CourierKind;
 use crate::words::NodeName;
+
+/// The first pause before a connection is tried again; each further one is twice as long, give or take a half.
+const FIRST_PAUSE: Duration = Duration::from_millis(300);
+/// How long a send waits for the machine's lock.
+const SEND_WAITS: Duration = Duration::from_secs(5);
+/// How long a question waits for it: the send that was interrupted may still run there.
+const ASK_WAITS: Duration = Duration::from_secs(120);
 
 /// How machines are reached.
 #[derive(Debug, Clone)]
@@ -20,12 +40,18 @@ pub struct CourierSettings {
     /// How long a machine may take to be reached, and how long it may be silent where nothing
     /// else (a service's own time limit, the size of its files) allows it more.
     pub timeout: Duration,
+    /// How long a question waits for the machine's lock, which the send that was cut short may still hold.
+    pub ask_waits: Duration,
     /// The folder of the declaration: its `known_hosts`, and what identity files are relative to.
     pub declaration_dir: Utf8PathBuf,
     /// The operator's home folder, for `.ssh`; `None`: there is none.
     pub home: Option<PathBuf>,
     /// How often a connection is tried that a retry can help; at least 1.
     pub attempts: u32,
+    /// What runs the receiving script where the courier is `local`.
+    pub local_shell: Vec<String>,
+    /// Who asks, for the machine's own log: one line.
+    pub sender: String,
 }
 
 impl CourierSettings {
@@ -35,9 +61,12 @@ impl CourierSettings {
         Self {
             parallel: 16,
             timeout: Duration::from_secs(30),
+            ask_waits: ASK_WAITS,
             declaration_dir,
             home: std::env::var_os("HOME").map(PathBuf::from),
             attempts: 3,
+            local_shell: vec!["sh".to_owned()],
+            sender: "grid".to_owned(),
         }
     }
 }
@@ -45,44 +74,188 @@ impl CourierSettings {
 /// Sends by the courier that each machine's declaration names.
 #[derive(Debug)]
 pub struct Couriers {
-    settings: CourierSettings,
+    settings: Arc<CourierSettings>,
+    ssh: Arc<Ssh>,
+    local: Arc<Local>,
 }
 
 impl Couriers {
     /// Couriers with these settings.
     #[must_use]
     pub fn new(settings: CourierSettings) -> Self {
-        Self { settings }
+        Self {
+            ssh: Arc::new(Ssh::new(&settings)),
+            local: Arc::new(Local {
+                shell: settings.local_shell.clone(),
+            }),
+            settings: Arc::new(settings),
+        }
+    }
+
+    fn worker(&self) -> Worker {
+        Worker {
+            settings: Arc::clone(&self.settings),
+            ssh: Arc::clone(&self.ssh),
+            local: Arc::clone(&self.local),
+        }
+    }
+
+    /// Runs a job for each of `tasks`, and hears them all.
+    fn run<T: Send + 'static>(
+        &self,
+        tasks: Vec<T>,
+        name: fn(&T) -> &NodeName,
+        lost: fn(Failure) -> Heard,
+        job: fn(&Worker, &T, &mut dyn FnMut(Progress)) -> Heard,
+        hear: &mut dyn FnMut(&NodeName, Heard),
+    ) {
+        let runtime = match tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(self.settings.parallel.max(1))
+            .build()
+        {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let cause = format!("no threads can be started: {error}");
+                for task in &tasks {
+                    hear(name(task), lost(failure(FailedStep::Start, cause.clone())));
+                }
+                return;
+            }
+        };
+        let (tell, heard) = mpsc::channel();
+        for task in tasks {
+            let worker = self.worker();
+            let mut told = Told {
+                node: name(&task).clone(),
+                tell: tell.clone(),
+                lost: Some(lost),
+            };
+            runtime.spawn_blocking(move || {
+                let end = job(&worker, &task, &mut |progress| {
+                    told.tell(Heard::Progress(progress));
+                });
+                told.lost = None;
+                told.tell(end);
+            });
+        }
+        drop(tell);
+        for (node, what) in heard {
+            hear(&node, what);
+        }
     }
 }
 
-fn unbuilt() -> Failure {
-    Failure {
-        step: FailedStep::Connect,
-        service: None,
-        cause: "couriers are being built".into(),
-        output: Vec::new(),
-        hint: None,
+/// Tells of one machine. A job that dies without an end is told as that.
+struct Told {
+    node: NodeName,
+    tell: mpsc::Sender<(NodeName, Heard)>,
+    lost: Option<fn(Failure) -> Heard>,
+}
+
+impl Told {
+    fn tell(&self, what: Heard) {
+        // Nobody listens only when the caller itself is gone.
+        let _ = self.tell.send((self.node.clone(), what));
     }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(lost) = self.lost.take() {
+            self.tell(lost(failure(
+                FailedStep::Receipt,
+                "grid itself failed in the middle of it",
+            )));
+        }
+    }
+}
+
+struct Worker {
+    settings: Arc<CourierSettings>,
+    ssh: Arc<Ssh>,
+    local: Arc<Local>,
+}
+
+impl Worker {
+    /// Reaches a machine and starts its side, with retries.
+    fn start(
+        &self,
+        target: &Target,
+        launch: &Launch,
+        hear: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn Link>, Failure> {
+        let courier: &dyn Courier = match target.node.courier {
+            CourierKind::Ssh => &*self.ssh,
+            CourierKind::Local => &*self.local,
+        };
+        let mut attempt = 1;
+        loop {
+            let deadline = Instant::now() + self.settings.timeout;
+            let error = match courier.start(target, launch, deadline) {
+                Ok(link) => return Ok(link),
+                Err(error) => error,
+            };
+            if attempt >= self.settings.attempts || !error.a_retry_can_help() {
+                return Err(error.into());
+            }
+            let longest = FIRST_PAUSE.saturating_mul(1 << attempt.min(6)) / 2;
+            let pause = longest.mul_f64(rand::rng().random_range(0.5..1.5));
+            attempt = attempt.saturating_add(1);
+            hear(Progress::Retrying {
+                attempt,
+                why: error.to_string(),
+            });
+            thread::sleep(pause);
+        }
+    }
+
+    fn send(&self, parcel: &Parcel, hear: &mut dyn FnMut(Progress)) -> Outcome {
+        let prepared = match Prepared::new(parcel, &chance(), SEND_WAITS) {
+            Ok(prepared) => prepared,
+            Err(failure) => return Outcome::NotReached(failure),
+        };
+        match self.start(&parcel.target, prepared.launch(), hear) {
+            Err(failure) => Outcome::NotReached(failure),
+            Ok(mut link) => {
+                exchange::send(&mut *link, parcel, &prepared, self.settings.timeout, hear)
+            }
+        }
+    }
+
+    fn ask(&self, question: &Question, hear: &mut dyn FnMut(Progress)) -> Answer {
+        let waits = self.settings.ask_waits;
+        let sender = super::protocol::clean(&self.settings.sender);
+        let launch = exchange::question(question, &chance(), &sender, waits);
+        match self.start(&question.target, &launch, hear) {
+            Err(failure) => Answer::Unknown(failure),
+            Ok(mut link) => exchange::ask(&mut *link, self.settings.timeout, waits, hear),
+        }
+    }
+}
+
+/// Sixteen hexadecimal digits that nobody guesses, for the folder a send is received in.
+fn chance() -> String {
+    format!("{:016x}", rand::random::<u64>())
 }
 
 impl Dispatch for Couriers {
     fn send(&mut self, parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard)) {
-        for parcel in parcels {
-            hear(
-                &parcel.target.node.name,
-                Heard::Settled(Outcome::NotReached(unbuilt())),
-            );
-        }
+        self.run(
+            parcels,
+            |parcel| &parcel.target.node.name,
+            |failure| Heard::Settled(Outcome::Uncertain(failure)),
+            |worker, parcel, hear| Heard::Settled(worker.send(parcel, hear)),
+            hear,
+        );
     }
 
     fn ask(&mut self, questions: Vec<Question>, hear: &mut dyn FnMut(&NodeName, Heard)) {
-        let _ = &self.settings;
-        for question in questions {
-            hear(
-                &question.target.node.name,
-                Heard::Answered(Answer::Unknown(unbuilt())),
-            );
-        }
+        self.run(
+            questions,
+            |question| &question.target.node.name,
+            |failure| Heard::Answered(Answer::Unknown(failure)),
+            |worker, question, hear| Heard::Answered(worker.ask(question, hear)),
+            hear,
+        );
     }
 }

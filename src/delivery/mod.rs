@@ -5,10 +5,24 @@
 //! | `courier` | what the push asks of couriers |
 //! | `receipt` | what comes back |
 //! | `dispatch` | many machines at a time, retries |
+//! | `exchange` | the conversation with one machine, over any courier |
+//! | `receive.sh`, `script` | the machine side, and how it is started |
+//! | `plan`, `tar` | what it is sent |
+//! | `protocol` | what it says |
+//! | `link` | what a courier is; `local` and `ssh` are the two there are |
 
 mod courier;
 mod dispatch;
+mod error;
+mod exchange;
+mod link;
+mod local;
+mod plan;
+mod protocol;
 mod receipt;
+mod script;
+mod ssh;
+mod tar;
 
 pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};

@@ -1,0 +1,131 @@
+//! The courier `local`: a directory of the controller's own machine.
+//!
+//! The machine side is a child in a process group of its own, so that Ctrl-C on the controller's terminal does
+//! not reach it: it finishes what it began, as on any other machine.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::courier::Target;
+use super::error::DeliveryError;
+use super::link::{Courier, Link};
+use super::script::Launch;
+
+/// Starts the machine side as a child.
+#[derive(Debug, Clone)]
+pub(super) struct Local {
+    /// What runs `-c SCRIPT ARGUMENTS`.
+    pub shell: Vec<String>,
+}
+
+struct Pipe {
+    stream: UnixStream,
+    child: Option<Child>,
+}
+
+impl Courier for Local {
+    fn start(
+        &self,
+        _: &Target,
+        launch: &Launch,
+        _: Instant,
+    ) -> Result<Box<dyn Link>, DeliveryError> {
+        let words = launch.words(&self.shell);
+        let program = words.first().cloned().unwrap_or_default();
+        let failed = |error: io::Error| DeliveryError::Spawn {
+            program: program.clone(),
+            why: error.to_string(),
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let end = || {
+            theirs
+                .try_clone()
+                .map(|end| Stdio::from(OwnedFd::from(end)))
+        };
+        let child = Command::new(&program)
+            .args(words.get(1..).unwrap_or_default())
+            .stdin(end().map_err(failed)?)
+            .stdout(end().map_err(failed)?)
+            .stderr(end().map_err(failed)?)
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Box::new(Pipe {
+            stream: ours,
+            child: Some(child),
+        }))
+    }
+}
+
+/// What is left until `deadline`; a socket takes no timeout of zero.
+pub(super) fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        Err(io::ErrorKind::TimedOut.into())
+    } else {
+        Ok(left)
+    }
+}
+
+fn timed_out(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    }
+}
+
+impl Link for Pipe {
+    fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        loop {
+            self.stream.set_read_timeout(Some(left(deadline)?))?;
+            match self.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It ended without having read all that was sent to it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
+                other => return other.map_err(timed_out),
+            }
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.stream.set_write_timeout(Some(left(deadline)?))?;
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(timed_out(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, deadline: Instant) -> Option<String> {
+        let child = self.child.as_mut()?;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        // Whoever still waits for bytes learns that none will come.
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        if let Some(mut child) = self.child.take() {
+            // It is reaped when it ends; it is not waited for.
+            if !matches!(child.try_wait(), Ok(Some(_))) {
+                let _ = thread::Builder::new().spawn(move || child.wait());
+            }
+        }
+    }
+}

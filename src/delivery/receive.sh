@@ -1,0 +1,919 @@
+# The machine side of a send and of a question (DESIGN.md, section 5).
+#
+# It is sent as one command: comments and indentation are taken out, so that it stays below 30,000 bytes. It holds
+# no single quote outside comments, since it travels inside of them. A line "#@ NAME" is a place where a test can
+# kill it; what is sent has no trace of these.
+#
+#   sh -c SCRIPT grid send ROOT WAIT NAME SENDER TOKEN REPLACES TAKE_OVER DIGEST SUMS BASE DELTA ALL
+#   sh -c SCRIPT grid ask  ROOT WAIT NAME SENDER
+#
+# Standard output is the protocol (protocol.rs reads it): a line is a word and its values. What a command of a service
+# prints comes as "out SERVICE LINE", so it can forge nothing.
+#
+# What lies under ROOT:
+#
+#   current -> releases/DIGEST       switched by one rename
+#   releases/DIGEST/                 manifest.json, plan, sums, and the files that they name
+#     .previous                      to what it is rolled back; "-": to nothing
+#     .applied                       written last: all of it is in force
+#     .broken                        a roll-back to it failed; the next send applies all of its own
+#   releases/.new-NAME/              being received; rubbish if nobody holds the lock
+#   undo                             a roll-back is under way: what to undo, why, which lists stay
+#   token                            the fence
+#   lists/DIGEST/PROVIDER/           a list newer than that of release DIGEST, kept from a roll-back to it
+#   saved/PATH                       what stood at an absolute path before grid
+#   lock/N                           the highest N is the holder: process, its start, boot; empty: nobody
+#   log, log.1, run/                 who sent what; scratch of the holder of the lock
+#
+# Crash safety. Whatever instant everything is killed at, the next send or question finds one of: nothing to do;
+# "undo", and rolls back (again); or a current release without ".applied", and applies all of it (again). Each change
+# of state is one rename.
+#
+# Threats. Names of services are [a-z0-9-]; paths hold no control character and no backslash; both may else be
+# anything, so every expansion is quoted and every path is made to begin with "./" or "/". Word splitting is used on
+# purpose in few places, by tabs or newlines, with globbing off.
+#
+# shellcheck shell=sh disable=SC2086,SC2119,SC2120
+set -uf
+umask 022
+nl="
+"
+tab="	"
+ifs=" $tab$nl"
+IFS=$ifs
+PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
+mode=$1 root=$2 wait=$3 name=$4 sender=$5
+shift 5
+run=$root/run new=$root/releases/.new-$name
+f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 stay=""
+
+say() { printf "%s\n" "$1"; }
+step() { say "step $1 $2 $3"; }
+# About this send; silent about an earlier one that is settled first.
+tell() { [ $settling = 1 ] || say "$1"; }
+# The cause of a failure: its first line, of at most 1,000 characters.
+bad() {
+	[ "$f_step" ] || { f_step=$1 f_svc=$2 f_text=$(printf "%.1000s" "${3%%"$nl"*}"); }
+	return 1
+}
+failed() { say "fail ${f_step:-start} $f_svc $f_text"; }
+finish() {
+	[ "$mode" = ask ] || journal "$1"
+	unlock
+	say "end $1"
+	exit 0
+}
+die() {
+	f_step=""
+	bad "$@"
+	failed
+	rm -rf "$new"
+	finish refused
+}
+has() { case " $1 " in *" $2 "*) ;; *) return 1 ;; esac }
+# Seconds since the machine started, without a process.
+now() {
+	read -r now _ </proc/uptime
+	now=${now%%.*}
+}
+nap() { sleep "$1" || sleep 1; }
+# A small file, replaced at once.
+put() { printf "%s\n" "$2" >"$1.new" && mv -T -- "$1.new" "$1"; }
+# What was mended: a line each, of the first hundred.
+mended() {
+	mends=$((mends + 1))
+	[ $mends -gt 100 ] || printf "mended %.1000s\n" "$1"
+}
+private() { [ -d "$1" ] || mkdir -m 700 "$1"; }
+there() { [ -e "$1" ] || [ -L "$1" ]; }
+
+# --- the lock: whoever links the next number holds it, if the highest one belongs to nobody alive
+
+# When process $1 started, into $began; fails if it is not alive.
+began() {
+	began=""
+	[ -r "/proc/$1/stat" ] && read -r began <"/proc/$1/stat" || return 1
+	set -- ${began##*) }
+	began=${20-}
+	[ "${1-Z}" != Z ]
+}
+top() {
+	top=0
+	set +f
+	for f in "$root"/lock/*; do
+		f=${f##*/}
+		case $f in *[!0-9]*) ;; *) [ "$f" -gt "$top" ] && top=$f ;; esac
+	done
+	set -f
+}
+lock() {
+	boot=-
+	[ -r /proc/sys/kernel/random/boot_id ] && read -r boot </proc/sys/kernel/random/boot_id
+	e=$(mkdir -p "$root/lock" "$root/releases" 2>&1) || die start - "$root cannot be used: $e"
+	began $$
+	mine="$$ $began $boot $sender"
+	now
+	end=$((now + wait))
+	while :; do
+		top
+		pid="" start="" b="" who=""
+		[ "$top" = 0 ] || read -r pid start b who <"$root/lock/$top"
+		if [ "$pid" ] && [ "$b" = "$boot" ] && began "$pid" && [ "$began" = "$start" ]; then
+			now
+			[ "$now" -lt "$end" ] || die lock - "process $pid holds it: $who"
+			nap 0.2
+			continue
+		fi
+		n=$((top + 1))
+		e=$({ printf "%s\n" "$mine" >"$root/lock/new.$$" && ln "$root/lock/new.$$" "$root/lock/$n"; } 2>&1) || {
+			there "$root/lock/$n" || die lock - "$root/lock cannot be written: $e"
+			continue
+		}
+		rm -f "$root/lock/new.$$"
+		top
+		[ "$top" = "$n" ] && break
+		rm -f "$root/lock/$n"
+	done
+	locked=$n
+	set +f
+	for f in "$root"/lock/*; do [ "$f" = "$root/lock/$n" ] || rm -f "$f"; done
+	rm -rf "$root"/releases/.new-* "$root"/releases/.old-* "$run"
+	set -f
+	e=$({ mkdir -m 700 "$run" && mkfifo "$run/d"; } 2>&1) || die start - "$root cannot be used: $e"
+	exec 5<>"$run/d"
+	mark=$name$$
+	[ -r /proc/sys/kernel/random/uuid ] && read -r mark </proc/sys/kernel/random/uuid
+}
+unlock() {
+	[ "$locked" ] || return 0
+	rm -rf "$run"
+	: >"$root/lock/$locked"
+	locked=""
+}
+journal() {
+	[ "$locked" ] || return 0
+	size=$(wc -c <"$root/log") && [ "$size" -gt 1048576 ] && mv -T "$root/log" "$root/log.1"
+	(umask 077 && printf "%s %s: %s %s\n" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$sender" "${digest:--}" "$1${f_step:+ ($f_step $f_svc $f_text)}" >>"$root/log")
+}
+show_log() {
+	[ -f "$root/log" ] || return 0
+	l=$(tail -n 20 "$root/log")
+	IFS=$nl
+	for l in $l; do printf "log %.1000s\n" "$l"; done
+	IFS=$ifs
+}
+
+# --- commands of services
+
+# Prints what it reads, as the output of service $1, until the mark, the end, or $2 bytes; then tells so on
+# descriptor 5, and drains: a daemon that was left behind must neither hold up the send nor find its output broken.
+relay() {
+	n=0
+	while IFS= read -r l || [ "$l" ]; do
+		[ "$l" = "$mark" ] && break
+		[ "$l" ] || continue
+		n=$((n + ${#l} + 80))
+		[ "$n" -le "$2" ] || {
+			[ "$2" = 0 ] || say "out $1 [it printed more, which is not shown]"
+			break
+		}
+		printf "out %s %.500s\n" "$1" "$l"
+	done
+	printf "%s\n" "$n" >&5
+	exec cat >/dev/null 5>&-
+}
+# Runs a command of service $1 for at most $2 seconds: file $3, in folder $4, with $5 on standard input. Why it failed
+# is then in $why. All that is shown of all commands stays below a megabyte.
+run() {
+	cap=$((700000 - used))
+	[ "$cap" -lt 65536 ] || cap=65536
+	[ "$cap" -gt 0 ] || cap=0
+	runs=$((runs + 1))
+	mkfifo "$run/o$runs" || { why="no fifo can be made in $run" && return 1; }
+	{
+		dd bs=1024 count=2048
+		exec cat >/dev/null 5>&-
+	} <"$run/o$runs" | relay "$1" "$cap" &
+	exec 4>"$run/o$runs"
+	(
+		trap - HUP PIPE
+		cd "$4" && GRID_RELEASE=$4 && export GRID_RELEASE && exec timeout -k 5 "$2" sh "$3"
+	) <"$5" >&4 2>&1 4>&- 5>&-
+	rc=$?
+	printf "\n%s\n" "$mark" >&4
+	exec 4>&-
+	read -r n <&5
+	used=$((used + n))
+	case $rc in
+	0) return 0 ;;
+	124 | 137 | 143) why="it was not done within $2 seconds" ;;
+	*) why="it exited with $rc" ;;
+	esac
+	return 1
+}
+# The same, again and again until it holds or time is up.
+until_holds() {
+	now
+	end=$((now + $2)) pause=0.2
+	while :; do
+		left=$((end - now))
+		[ "$left" -gt 0 ] || left=1
+		run "$1" "$left" "$3" "$4" "$5" && return 0
+		now
+		[ "$now" -lt "$end" ] || {
+			why="it did not hold within $2 seconds; $why"
+			return 1
+		}
+		nap $pause
+		now
+		case $pause in 0.2) pause=0.5 ;; *) pause=1 ;; esac
+	done
+}
+
+# --- plans: lines of services, in the order in which they are applied, then of files, then of installed files
+
+# S name steps list loads applies others test load apply check remove
+# F mode owner service path
+# I mode owner hash service install path
+services_of() {
+	p=$(cat "$root/releases/$1/plan" 2>/dev/null) || p=""
+	case $p in "plan 1$nl"*) p=${p#*"$nl"} ;; *) p="" ;; esac
+	while :; do case $p in "S$tab"*) say "${p%%"$nl"*}" ;; *) break ;; esac && case $p in *"$nl"*) p=${p#*"$nl"} ;; *) break ;; esac done
+}
+lines_of() {
+	p=$nl$(cat "$2")
+	case $p in *"$nl$1$tab"*) say "$1$tab${p#*"$nl$1$tab"}" ;; esac
+}
+reversed() {
+	r=""
+	IFS=$nl
+	for l in $1; do r=$l$nl$r; done
+	IFS=$ifs
+}
+# The fields of a line of a service.
+service() {
+	IFS=$tab
+	set -- $1
+	IFS=$ifs
+	s=$2 steps=$3 list=$4 d_load=$5 d_apply=$6 d_other=$7 m_test=$8 m_load=$9
+	shift 9
+	m_apply=$1 m_check=$2 m_remove=$3
+}
+named() { s=${line#*"$tab"} s=${s%%"$tab"*}; }
+does() { case $steps in *"$1"*) ;; *) return 1 ;; esac }
+# The line of service $2 among lines $1, into $found.
+find() {
+	found=""
+	case $nl$1 in
+	*"${nl}S$tab$2$tab"*)
+		found=$nl$1
+		found=S$tab$2$tab${found#*"${nl}S$tab$2$tab"}
+		found=${found%%"$nl"*}
+		;;
+	*) return 1 ;;
+	esac
+}
+
+# --- files
+
+# Checks the release in folder $1, with the sums and the plan of folder $2: what is missing or edited, or has another
+# mode or owner, is then in $wrong, a line each.
+verify() {
+	wrong=""
+	e=$(cd "$1" && { printf "%s  ./sums\n" "$sums" && cat "$2/sums"; } | sha256sum -c) || {
+		IFS=$nl
+		for l in $e; do case $l in *": OK") ;; *) l=${l#./} && wrong=$wrong${l%: FAILED*}$nl ;; esac done
+		IFS=$ifs
+		[ "$wrong" ] || wrong=sums$nl
+		return 1
+	}
+	us=$(stat -c %U:%G "$1")
+	each F "$2/plan" "$1"
+	[ -z "$wrong" ]
+}
+# Compares files with what lines $1 of plan $2 say of them: hundreds in one call, and one by one if these differ.
+# Below folder $3; of installed ones the path itself. What is wrong: into $wrong.
+each() {
+	where=$3 kind=$1 want="" got="" some=""
+	l=$(lines_of "$1" "$2")
+	set --
+	IFS=$nl
+	for l in $l; do
+		entry "$l" || continue
+		set -- "$@" "$path"
+		want="$want$hex $owner$nl" some=$some$l$nl
+		[ $# -lt 200 ] || {
+			compare "$@"
+			set --
+			want="" some=""
+		}
+	done
+	[ $# = 0 ] || compare "$@"
+	IFS=$ifs
+}
+# The fields of a line of a file.
+entry() {
+	x=$1
+	case $x in "$kind$tab"*) ;; *) return 1 ;; esac
+	x=${x#*"$tab"}
+	hex=${x%%"$tab"*} x=${x#*"$tab"}
+	owner=${x%%"$tab"*} x=${x#*"$tab"}
+	case $owner in -) owner=$us ;; *:*) ;; *) owner=$owner:${us#*:} ;; esac
+	[ "$kind" = F ] || { hash=${x%%"$tab"*} && x=${x#*"$tab"}; }
+	owns=${x%%"$tab"*} x=${x#*"$tab"}
+	if [ "$kind" = F ]; then path=./$x; else path=${x%%"$tab"*} from=${x#*"$tab"}; fi
+}
+compare() {
+	got=$(cd "$where" && stat -c "%f %U:%G" -- "$@")
+	[ "$got$nl" = "$want" ] && return
+	IFS=$nl
+	for l in $some; do
+		entry "$l"
+		got=$(cd "$where" && stat -c "%f %U:%G %f %u:%g %f %U:%g %f %u:%G" -- "$path")
+		case " $got " in *" $hex $owner "*) ;; *) case $nl$wrong in *"$nl${path#./}$nl"*) ;; *) wrong=$wrong${path#./}$nl ;; esac ;; esac
+	done
+}
+# Gives the files of the new release to their owners.
+own() {
+	kind=F us=- last=- e=""
+	l=$(lines_of F "$new/plan")
+	set --
+	IFS=$nl
+	for l in $l; do
+		entry "$l" || continue
+		o=${owner%:-}
+		if [ $# -gt 0 ] && { [ "$o" != "$last" ] || [ $# = 200 ]; }; then
+			e=$(cd "$new" && chown -h -- "$last" "$@" 2>&1) || break
+			set --
+		fi
+		last=$o e=""
+		[ "$o" = - ] || set -- "$@" "$path"
+	done
+	IFS=$ifs
+	[ -z "$e" ] || die verify - "files cannot be given to $last: $e"
+	[ $# = 0 ] || e=$(cd "$new" && chown -h -- "$last" "$@" 2>&1) || die verify - "files cannot be given to $last: $e"
+	# Giving a file away takes these bits from it.
+	IFS=$nl
+	for l in $(lines_of F "$new/plan"); do
+		entry "$l" || continue
+		[ "$owner" = - ] || [ $((0x$hex & 07000)) = 0 ] || (cd "$new" && chmod "$(printf %o $((0x$hex & 07777)))" "$path")
+	done
+	IFS=$ifs
+}
+# Receives $2 bytes of tar, "delta" or "all", into $new.
+receive() {
+	rm -rf "$new"
+	e=$(mkdir -m 700 "$new" 2>&1) || die unpack - "$e"
+	say "want $1"
+	e=$(head -c "$2" | {
+		tar -xpomf - -C "$root" 2>&1
+		rc=$?
+		# What tar left must not be taken for the beginning of the next one.
+		[ "$1" = all ] || cat >/dev/null
+		exit $rc
+	}) || {
+		[ "$1" = delta ] || die unpack - "${e:-tar failed}"
+		# A file to carry over is gone; or the disk is full, and then the next one says so.
+		return 1
+	}
+	#@ unpacked
+	[ "$1" = delta ] || carry
+	own
+	step verify - 0
+	verify "$new" "$new"
+}
+# What the controller cannot send, since only this machine has it.
+carry() {
+	[ "$cur" = - ] && return
+	kind=F us=-
+	IFS=$nl
+	for l in $(lines_of F "$new/plan"); do
+		entry "$l" || continue
+		[ -e "$new/$path" ] || { mkdir -p "$new/${path%/*}" && ln "$root/releases/$cur/$path" "$new/$path"; }
+	done
+	IFS=$ifs
+}
+unverified() {
+	die verify - "$1 ${wrong%%"$nl"*} is not what was sent, or is missing"
+}
+
+# --- installed files
+
+# Puts the installed files of release $1 in place, where they are not; $2: the lines of the other release, whose files
+# are known to be of grid. What was mended is in $wrong.
+install_all() {
+	wrong=""
+	rel=$root/releases/$1
+	l=$(lines_of I "$rel/plan" 2>/dev/null)
+	[ "$l" ] || return 0
+	us=$(stat -c %U:%G "$run")
+	kind=I
+	if [ "$all" = 0 ]; then
+		IFS=$nl
+		for l in $l; do
+			entry "$l" && { installed "$path" "$2" || save "$path" || return 1; }
+		done
+		IFS=$ifs
+	fi
+	kind=I
+	e=$(sums_of_installed "$rel" | sha256sum -c) || {
+		IFS=$nl
+		for l in $e; do case $l in *": OK") ;; *) wrong=$wrong${l%: FAILED*}$nl ;; esac done
+		IFS=$ifs
+	}
+	each I "$rel/plan" /
+	IFS=$nl
+	for l in $(lines_of I "$rel/plan"); do
+		entry "$l" || continue
+		case $nl$wrong in *"$nl$path$nl"*) ;; *) continue ;; esac
+		installed "$path" "$2" || save "$path" || return 1
+		place "$rel/./$from" "$path" || return 1
+	done
+	IFS=$ifs
+}
+sums_of_installed() {
+	IFS=$nl
+	for l in $(lines_of I "$1/plan"); do entry "$l" && printf "%s  %s\n" "$hash" "$path"; done
+}
+installed() {
+	case $2$nl in *"$tab$1$tab"*) ;; *) return 1 ;; esac
+}
+place() {
+	dir=${2%/*}/
+	[ -d "$2" ] && ! [ -L "$2" ] && { IFS=$ifs && bad install "$owns" "$2 is a folder" || return 1; }
+	t=$dir.grid-$name
+	e=$({ mkdir -p "$dir" && cp -- "$1" "$t" && chown -- "$owner" "$t" && chmod "$(printf %o $((0x$hex & 07777)))" "$t" && mv -T -- "$t" "$2"; } 2>&1) && return
+	rm -f -- "$t"
+	IFS=$ifs
+	bad install "$owns" "$2: $e"
+}
+save() {
+	there "$1" || return 0
+	there "$root/saved$1" && return 0
+	[ -d "$1" ] && ! [ -L "$1" ] && return 0
+	e=$({ private "$root/saved" && mkdir -p "$root/saved${1%/*}" && cp -pP -- "$1" "$run/saved" && mv -T -- "$run/saved" "$root/saved$1"; } 2>&1) && return
+	IFS=$ifs
+	bad install - "$1 cannot be saved: $e"
+}
+# Takes an installed file away, and puts back what stood there before.
+uninstall() {
+	if there "$root/saved$1"; then
+		t=${1%/*}/.grid-$name
+		e=$({ cp -pP -- "$root/saved$1" "$t" && mv -T -- "$t" "$1"; } 2>&1) && rm -f "$root/saved$1"
+	else
+		e=$(rm -f -- "$1" 2>&1)
+	fi || { IFS=$ifs && bad install - "$1: $e"; }
+}
+# Takes away what release $1 installed and $2 does not: of service $3; "": of those services that are in both.
+uninstall_left() {
+	there "$root/releases/$1/plan" || return 0
+	theirs=$(lines_of I "$root/releases/$2/plan" 2>/dev/null)
+	kind=I us=-
+	IFS=$nl
+	for l in $(lines_of I "$root/releases/$1/plan"); do
+		entry "$l" || continue
+		installed "$path" "$theirs" && continue
+		if [ "$3" ]; then [ "$owns" = "$3" ]; else find "$4" "$owns"; fi || continue
+		uninstall "$path" || return 1
+	done
+	IFS=$ifs
+}
+
+# --- a service's steps. All after "service LINE"; $1: its release, $2: where it is reached
+
+load() {
+	it=$root/releases/$1/commands/$s
+	l_list=$root/releases/$1/$list
+	kept=$root/lists/$1/$s
+	[ -f "$kept/list" ] && it=$kept l_list=$kept/list
+	load_from "$2" "$l_list"
+}
+load_from() {
+	step load "$s" "$m_load"
+	#@ load
+	run "$s" "$m_load" "$it/load" "$1/services/$s" "$2" || bad load "$s" "$why" || return 1
+	#@ loaded
+	[ -f "$it/verify" ] || return 0
+	step read-back "$s" "$m_load"
+	until_holds "$s" "$m_load" "$it/verify" "$1/services/$s" "$2" || bad check "$s" "the list was loaded, but reading it back: $why"
+}
+apply() {
+	does a || return 0
+	step apply "$s" "$m_apply"
+	#@ apply
+	run "$s" "$m_apply" "$root/releases/$1/commands/$s/apply" "$2/services/$s" /dev/null || bad apply "$s" "$why"
+	#@ applied
+}
+check() {
+	does c || return 0
+	step check "$s" "$m_check"
+	until_holds "$s" "$m_check" "$root/releases/$1/commands/$s/check" "$2/services/$s" /dev/null || bad check "$s" "$why"
+}
+# A service that leaves: nobody is admitted any more, it is removed, its installed files go. $2: what stays.
+leave() {
+	it=$root/releases/$1/commands/$s
+	if does l && [ -f "$it/empty" ]; then
+		load_from "$root/releases/$1" "$it/empty" || return 1
+	fi
+	if does r; then
+		step remove "$s" "$m_remove"
+		#@ remove
+		run "$s" "$m_remove" "$it/remove" "$root/releases/$1/services/$s" /dev/null || bad remove "$s" "$why" || return 1
+		#@ removed
+	fi
+	uninstall_left "$1" "$2" "$s" ""
+}
+
+# --- forward and back
+
+switch() {
+	step switch - 0
+	cur=$1
+	[ "$(readlink "$root/current")" = "releases/$1" ] && return
+	e=$({ ln -sfn "releases/$1" "$run/current" && mv -T -- "$run/current" "$root/current"; } 2>&1) || bad switch - "$e"
+}
+# Puts $digest in force, which is current; $old: the release before it. $all: as if nothing of it were in force yet.
+forward() {
+	ours=$(services_of "$digest") theirs_s=$(services_of "$old")
+	step install - 0
+	install_all "$digest" "$(lines_of I "$root/releases/$old/plan" 2>/dev/null)" || return 1
+	#@ installed
+	uninstall_left "$old" "$digest" "" "$ours" || return 1
+	IFS=$nl
+	for line in $ours; do
+		IFS=$ifs
+		was="" w_load=- w_apply=- w_other=-
+		named
+		find "$theirs_s" "$s" && was=$found
+		if [ "$was" ]; then
+			service "$was"
+			w_load=$d_load w_apply=$d_apply w_other=$d_other
+		fi
+		service "$line"
+		loads=0 applies=0 checks=0
+		[ "$all" = 0 ] && [ "$w_load" = "$d_load" ] && ! there "$root/lists/$old/$s" || loads=1
+		[ "$all" = 0 ] && [ "$w_apply" = "$d_apply" ] || applies=1
+		[ "$w_other" = "$d_other" ] || checks=1
+		does l || loads=0
+		# A provider that runs is told first, so that a failing apply does not keep somebody from being shut out.
+		# One that may not run yet is started first.
+		[ $loads = 1 ] && [ "$was" ] && [ "$all" = 0 ] && { forward_load || return 1; }
+		if [ $applies = 1 ]; then
+			t_apply="$t_apply $s"
+			apply "$digest" "$root/current" && check "$digest" "$root/current" || return 1
+		fi
+		[ $loads = 1 ] && { [ -z "$was" ] || [ "$all" = 1 ]; } && { forward_load || return 1; }
+		if [ $applies = 0 ] && [ "$loads$checks" != 00 ]; then check "$digest" "$root/current" || return 1; fi
+		[ "$loads$applies" = 00 ] || tell "applied $s"
+	done
+	IFS=$ifs
+	reversed "$theirs_s"
+	IFS=$nl
+	for line in $r; do
+		IFS=$ifs
+		service "$line"
+		find "$ours" "$s" && continue
+		t_load="$t_load $s" t_apply="$t_apply $s"
+		leave "$old" "$digest" || return 1
+		tell "removed $s"
+	done
+	IFS=$ifs
+	#@ before-applied
+	put "$root/releases/$digest/.applied" "$sender" || bad switch - "the release cannot be marked as applied" || return 1
+	#@ after-applied
+	tidy
+}
+forward_load() {
+	t_load="$t_load $s"
+	load "$digest" "$root/current" || return 1
+	loaded="$loaded $s"
+}
+# Keeps the current release and the one before it, and no newer lists but those of the current one.
+tidy() {
+	rm -f "$root/releases/$cur/.broken"
+	set +f
+	for f in "$root"/releases/*; do has "$cur ${old:--}" "${f##*/}" || rm -rf "$f"; done
+	for f in "$root"/lists/*; do [ "$f" = "$root/lists/$cur" ] || rm -rf "$f"; done
+	set -f
+}
+# Keeps the list of $digest that service $1 has loaded, beside $old.
+keep() {
+	find "$theirs_s" "$1" || return 1
+	service "$found"
+	does l || return 1
+	find "$ours" "$1" && service "$found"
+	d=$root/releases/$digest
+	rm -rf "$run/l"
+	mkdir -m 700 "$run/l" && cp -p "$d/$list" "$run/l/list" && cp -p "$d/commands/$s/load" "$d/manifest.json" "$run/l/" || return 1
+	[ ! -f "$d/commands/$s/verify" ] || cp -p "$d/commands/$s/verify" "$run/l/" || return 1
+	private "$root/lists" && mkdir -p "$root/lists/$old" || return 1
+	rm -rf "$root/lists/$old/$s"
+	mv -T "$run/l" "$root/lists/$old/$s"
+}
+# Puts $old in force again, which stands for nothing if it is "-". $t_load and $t_apply: what may have been touched;
+# "*": everything. $loaded: the lists that stay. It does what can be done, and fails if something could not.
+back() {
+	ours=$(services_of "$digest") theirs_s=$(services_of "$old")
+	back=0 stay="" lost=""
+	why_step=$f_step why_svc=$f_svc why_text=$f_text
+	step roll-back - 0
+	put "$root/undo" "$digest $old$nl$why_step $why_svc $why_text$nl$loaded$nl$t_load$nl$t_apply"
+	#@ undo
+	for s in $loaded; do keep "$s" && stay="$stay $s"; done
+	f_step=""
+	reversed "$ours"
+	IFS=$nl
+	for line in $r; do
+		IFS=$ifs
+		service "$line"
+		find "$theirs_s" "$s" && continue
+		has "$t_load $t_apply" "$s" || [ "$t_load" = "*" ] || { uninstall_left "$digest" "$old" "$s" "" || back=1; continue; }
+		# Who never heard of its list need not be told that it is empty, and may not even run.
+		has "$loaded" "$s" || case $steps in *l*) steps=${steps%l*}${steps#*l} ;; esac
+		leave "$digest" "$old" || back=1
+	done
+	IFS=$ifs
+	#@ back-left
+	if [ "$old" = - ]; then
+		rm -f "$root/current" || back=1
+		cur=-
+	else
+		switch "$old" || back=1
+		#@ back-switched
+		install_all "$old" "$(lines_of I "$root/releases/$digest/plan" 2>/dev/null)" || back=1
+		uninstall_left "$digest" "$old" "" "$theirs_s" || back=1
+	fi
+	IFS=$nl
+	for line in $theirs_s; do
+		IFS=$ifs
+		service "$line"
+		again=0
+		if [ "$t_load" = "*" ] || has "$t_apply" "$s"; then
+			again=1
+			apply "$old" "$root/current" && check "$old" "$root/current" || back=1
+		fi
+		does l || continue
+		[ "$t_load" = "*" ] || has "$t_load" "$s" || continue
+		[ $again = 0 ] && has "$stay" "$s" && continue
+		load "$old" "$root/current" || {
+			back=1
+			lost="$lost $s"
+			stay=$(for k in $stay; do [ "$k" = "$s" ] || say "$k"; done)
+		}
+	done
+	IFS=$ifs
+	#@ back-applied
+	if [ $back = 0 ]; then
+		f_step=$why_step f_svc=$why_svc f_text=$why_text
+		undone
+	fi
+	return $back
+}
+undone() {
+	for s in $stay; do tell "kept $s"; done
+	rm -f "$root/undo"
+	rm -rf "$root/releases/$digest"
+}
+# What a crash left behind is finished, or rolled back. Where neither can be done, the previous release is current,
+# marked as broken; a provider whose list is then not known is said to have none.
+settle() {
+	keep_digest=${digest-} failed_back=0 settling=1
+	if [ -f "$root/undo" ]; then
+		say settling
+		say "note a roll-back that was cut short is done again"
+		{
+			read -r digest old
+			read -r f_step f_svc f_text
+			read -r loaded
+			read -r t_load
+			read -r t_apply
+		} <"$root/undo"
+		back || failed_back=1
+		journal "rolled back again"
+	elif [ "$cur" != - ] && ! [ -f "$root/releases/$cur/.applied" ] && ! [ -f "$root/releases/$cur/.broken" ]; then
+		say settling
+		say "note a send that was cut short is finished"
+		digest=$cur old=-
+		[ -f "$root/releases/$cur/.previous" ] && read -r old <"$root/releases/$cur/.previous"
+		[ -d "$root/releases/$old" ] || old=-
+		all=1
+		forward || {
+			say "note it could not be finished: $f_step $f_svc $f_text"
+			t_load="*"
+			back || failed_back=1
+		}
+		journal "settled"
+		all=0
+	fi
+	if [ $failed_back = 1 ]; then
+		say "note the roll-back failed again: $f_step $f_svc $f_text"
+		for s in $lost; do
+			private "$root/lists" && mkdir -p "$root/lists/$old/$s" && : >"$root/lists/$old/$s/unknown"
+		done
+		if [ "$old" != - ]; then
+			put "$root/releases/$old/.broken" "$sender"
+			rm -f "$root/releases/$old/.applied"
+		fi
+		undone
+	fi
+	settling=0 digest=$keep_digest f_step="" f_svc=- f_text="" t_load="" t_apply="" loaded="" lost=""
+}
+# What is held, and whether it is in order at all.
+look() {
+	held=- cur=-
+	[ -f "$root/token" ] && read -r held <"$root/token"
+	if [ -L "$root/current" ]; then
+		cur=$(readlink "$root/current")
+		cur=${cur#releases/}
+		case $cur in *[!0-9a-f]* | "") die switch - "$root/current points to $cur, which is no release" ;; esac
+		[ -d "$root/releases/$cur" ] || cur=-
+	elif [ -e "$root/current" ]; then
+		die switch - "$root/current is not a symbolic link"
+	fi
+}
+
+# --- a question
+
+frame() {
+	[ -f "$3" ] || return 0
+	n=$(wc -c <"$3")
+	say "frame $1 $2 $((n))"
+	cat "$3"
+	say ""
+}
+ask() {
+	say "token $held"
+	say "current $cur"
+	frame manifest - "$root/releases/$cur/manifest.json"
+	set +f
+	for f in "$root/lists/$cur"/*; do
+		[ -d "$f" ] || continue
+		if [ -f "$f/unknown" ]; then say "unknown ${f##*/}"; else frame list "${f##*/}" "$f/manifest.json"; fi
+	done
+	set -f
+	show_log
+	finish answered
+}
+
+# --- a send
+
+# The machine holds this release already: verify, check, mend.
+contact() {
+	step verify - 0
+	broken=0 old=-
+	[ -f "$root/releases/$cur/.previous" ] && read -r old <"$root/releases/$cur/.previous"
+	[ -f "$root/releases/$cur/.applied" ] || broken=1
+	verify "$root/releases/$cur" "$root/releases/$cur" || mend
+	drifted=""
+	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" || { failed && finish refused; }
+	IFS=$nl
+	for l in $wrong; do
+		mended "$l was not as installed"
+		kind=I
+		for l2 in $(lines_of I "$root/releases/$cur/plan"); do entry "$l2" && [ "$path" = "$l" ] && drifted="$drifted $owns"; done
+	done
+	IFS=$nl
+	for line in $(services_of "$cur"); do
+		IFS=$ifs
+		service "$line"
+		again=$broken
+		it=$root/releases/$cur/commands/$s here=$root/current/services/$s
+		has "$drifted $mended" "$s" && again=1
+		if [ $again = 0 ] && does c; then
+			step check "$s" "$m_check"
+			run "$s" "$m_check" "$it/check" "$here" /dev/null || {
+				again=1
+				mended "$s: its check did not hold ($why)"
+			}
+		fi
+		[ $again = 0 ] || { apply "$cur" "$root/current" && check "$cur" "$root/current"; } || { failed && finish refused; }
+		reload=$broken
+		if does l && [ $reload = 0 ]; then
+			kept=$root/lists/$cur/$s l_list=$root/releases/$cur/$list
+			[ -f "$kept/list" ] && it=$kept l_list=$kept/list
+			if [ -f "$kept/unknown" ]; then
+				reload=1
+			elif [ -f "$it/verify" ]; then
+				step read-back "$s" "$m_load"
+				run "$s" "$m_load" "$it/verify" "$here" "$l_list" || reload=1
+			fi
+			[ $reload = 0 ] || mended "$s: its list was not loaded"
+		fi
+		if does l && [ $reload = 1 ]; then
+			load "$cur" "$root/current" || { failed && finish refused; }
+			rm -f "$root/lists/$cur/$s/unknown"
+		fi
+		[ "$again$reload" = 00 ] || say "applied $s"
+	done
+	IFS=$ifs
+	{ put "$root/token" "$token" && put "$root/releases/$cur/.applied" "$sender"; } || die switch - "the token cannot be written"
+	tidy
+	finish applied
+}
+# Fetches all, and puts in place what was not as it was sent.
+mend() {
+	receive all "$all_size" || unverified "on its way to $root,"
+	here=$root/releases/$cur
+	verify "$here" "$new"
+	cp -p "$new/plan" "$run/plan"
+	IFS=$nl
+	for l in plan sums $wrong; do
+		IFS=$ifs
+		e=$({
+			[ -d "$here/$l" ] && ! [ -L "$here/$l" ] && rm -rf "${here:?}/$l"
+			case $l in */*) mkdir -p "$here/${l%/*}" ;; esac
+			mv -T -- "$new/$l" "$here/$l"
+		} 2>&1) || die verify - "$l cannot be put in place: $e"
+		case $l in plan | sums) continue ;; esac
+		mended "$l was not as sent"
+		e=$nl$(lines_of F "$run/plan")$nl
+		e=${e%%"$tab$l$nl"*}
+		mended="$mended ${e##*"$tab"}"
+	done
+	IFS=$ifs
+	rm -rf "$new"
+	mkdir -p "$here/services"
+}
+send() {
+	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 mended=""
+	fenced=1
+	[ "$take_over" = 1 ] || [ "$held" = "$token" ] || [ "$replaces$held" = -- ] && fenced=0
+	[ "$held" = - ] || case ",$replaces," in *",$held,"*) fenced=0 ;; esac
+	if [ $fenced = 1 ]; then
+		say "fenced $held"
+		show_log
+		finish fenced
+	fi
+	settle
+	[ "$cur" = "$digest" ] && contact
+	step unpack - 0
+	if [ "$base" != - ] && [ "$base" = "$cur" ]; then
+		receive delta "$delta_size"
+	else
+		wrong=x
+		false
+	fi || receive all "$all_size" || unverified "after all was sent,"
+	old=$cur
+	[ "$old" != - ] && ! [ -f "$root/releases/$old/.applied" ] && all=1
+	#@ verified
+	e=$({
+		[ ! -d "$root/releases/$digest" ] || mv -T "$root/releases/$digest" "$root/releases/.old-$name"
+		put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
+	} 2>&1) || die unpack - "$e"
+	#@ placed
+	theirs_s=$(services_of "$old")
+	IFS=$nl
+	for line in $(services_of "$digest"); do
+		IFS=$ifs
+		was=""
+		named
+		find "$theirs_s" "$s" && was=$found
+		service "${was:-$line}"
+		w="$d_apply $d_other"
+		service "$line"
+		does t || continue
+		[ "$was" ] && [ $all = 0 ] && [ "$w" = "$d_apply $d_other" ] && continue
+		step test "$s" "$m_test"
+		run "$s" "$m_test" "$root/releases/$digest/commands/$s/test" "$root/releases/$digest/services/$s" /dev/null || {
+			rm -rf "$root/releases/$digest"
+			die test "$s" "$why"
+		}
+	done
+	IFS=$ifs
+	#@ tested
+	e=$(put "$root/token" "$token" 2>&1) || die switch - "the token cannot be written: $e"
+	#@ token
+	if switch "$digest"; then
+		#@ switched
+		forward && finish applied
+	fi
+	failed
+	back && finish rolled-back
+	failed
+	finish roll-back-failed
+}
+
+# --- begin
+
+trap "" HUP PIPE
+say "grid-receive 1"
+exec 2>/dev/null
+missing=""
+for t in tar sha256sum mv ln rm cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep; do
+	command -v $t >/dev/null || missing="$missing $t"
+done
+[ -z "$missing" ] || die start - "this machine lacks:$missing"
+if [ "$mode" = ask ] && ! [ -d "$root" ]; then
+	held=- cur=-
+	ask
+fi
+lock
+look
+case $mode in
+send) send "$@" ;;
+*)
+	settle
+	look
+	ask
+	;;
+esac
