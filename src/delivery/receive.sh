@@ -190,19 +190,20 @@ run() {
 	[ "$cap" -gt 0 ] || cap=0
 	runs=$((runs + 1))
 	mkfifo "$run/o$runs" || { why="no fifo can be made in $run" && return 1; }
+	# Opened both ways, since that never waits; and closed only once the relay has answered, so that it finds a writer.
+	exec 4<>"$run/o$runs"
 	{
 		dd bs=1024 count=2048
 		exec cat >/dev/null 5>&-
-	} <"$run/o$runs" | relay "$1" "$cap" &
-	exec 4>"$run/o$runs"
+	} <"$run/o$runs" 4>&- | relay "$1" "$cap" 4>&- &
 	(
 		trap - HUP PIPE
 		cd "$4" && GRID_RELEASE=$4 && export GRID_RELEASE && exec timeout -k 5 "$2" sh "$3"
 	) <"$5" >&4 2>&1 4>&- 5>&-
 	rc=$?
 	printf "\n%s\n" "$mark" >&4
+	read -r n <&5 || read -r n <&5 || n=0
 	exec 4>&-
-	read -r n <&5
 	used=$((used + n))
 	case $rc in
 	0) return 0 ;;
