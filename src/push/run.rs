@@ -120,7 +120,8 @@ impl<'a> Run<'a> {
     }
 
     /// Every machine that is behind now, less those on hold, failed in this push, or rolled back
-    /// from this very bundle and not named.
+    /// from this very bundle and not named. A push of whoever is behind names them all: so it heals a machine
+    /// that was rolled back once the cause is gone.
     pub(super) fn behind_now(&self) -> BTreeSet<NodeName> {
         let world = self.world();
         self.mesh
@@ -129,7 +130,8 @@ impl<'a> Run<'a> {
             .filter(|node| !self.is_on_hold(node) && !self.failed.contains_key(*node))
             .filter(|node| {
                 let standing = standing(&self.composer, &world, node);
-                standing.is_behind() && (self.is_named(node) || !standing.is_rolled_back())
+                let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
+                standing.is_behind() && (is_asked_for || !standing.is_rolled_back())
             })
             .cloned()
             .collect()
