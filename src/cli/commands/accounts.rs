@@ -1,0 +1,308 @@
+//! `grid issue`, `grid revoke`, `grid rotate`: the operator's acts on accounts. Each is one transaction; the next
+//! push carries it to the machines.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::change::tell;
+use crate::cli::context::{Context, Writing};
+use crate::cli::exit::CommandError;
+use crate::cli::view::Changed;
+use crate::mesh::{Mesh, nearest};
+use crate::provision::{ProvisionId, Provisions};
+use crate::store::{Change, Store as _, SystemChance};
+use crate::words::ServiceName;
+
+/// Arguments of `grid issue`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid issue broker/billing              an account before the first push, or a new one after a revocation\n  \
+        grid issue broker/report --outside     for a consumer that no machine of this mesh runs\n\n\
+        A first push mints what it needs by itself. The account is on disk when this command ends; the next push tells the \
+        provider.")]
+pub struct IssueArguments {
+    /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    #[arg(required = true, value_name = "PROVIDER/CONSUMER")]
+    accounts: Vec<String>,
+    /// The consumer is outside of this mesh, so the declaration does not know it
+    #[arg(long)]
+    outside: bool,
+}
+
+/// Arguments of `grid revoke`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid revoke broker/billing\n  \
+        grid revoke '*/billing'                all accounts of one consumer\n\n\
+        The next push closes the account at the provider and does not start the consumer again, until `grid issue` gives it a new one. \
+        Data is never deleted.")]
+pub struct RevokeArguments {
+    /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    #[arg(required = true, value_name = "PROVIDER/CONSUMER")]
+    accounts: Vec<String>,
+}
+
+/// Arguments of `grid rotate`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid rotate broker/billing             a new secret, without one refused login\n  \
+        grid rotate 'broker/*' '*/report'      all accounts on one provider, and all of one consumer\n  \
+        grid rotate broker/billing --cut       the old one is closed at once\n\n\
+        Mints a further generation. With the next push, the provider admits it beside the old one, then the consumer gets it, and then \
+        the old one goes. With --cut the old one goes first.")]
+pub struct RotateArguments {
+    /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    #[arg(
+        required_unless_present = "all",
+        conflicts_with = "all",
+        value_name = "PROVIDER/CONSUMER"
+    )]
+    accounts: Vec<String>,
+    /// All accounts that are not revoked
+    #[arg(long)]
+    all: bool,
+    /// Close the older generations at once, before the consumer has the new one
+    #[arg(long)]
+    cut: bool,
+}
+
+pub(super) fn issue(context: &mut Context, arguments: &IssueArguments) -> crate::cli::Result {
+    let mut writing = context.writing("issue", Duration::ZERO)?;
+    let mesh = &writing.loaded.mesh;
+    let ids = choose(
+        &arguments.accounts,
+        &issuable(mesh, &writing.state.provisions),
+        |id| may_be_issued(mesh, id, arguments.outside),
+    )?;
+    let era = writing.state.era;
+    let mut changed = Vec::new();
+    for id in &ids {
+        let minted = writing.state.provisions.issue(id, era, &mut SystemChance);
+        let newest = writing.state.provisions.get(&id.provider, &id.consumer);
+        let generation = newest.map_or(0, |provision| provision.newest().generation.number);
+        let (provider, consumer) = (id.provider.clone(), id.consumer.clone());
+        changed.push(if minted {
+            Changed::Minted {
+                provider,
+                consumer,
+                generation,
+            }
+        } else {
+            Changed::ByHand {
+                provider,
+                consumer,
+                generation,
+            }
+        });
+    }
+    finish(context, writing, ids, changed)
+}
+
+pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crate::cli::Result {
+    let mut writing = context.writing("revoke", Duration::ZERO)?;
+    let ids = choose(
+        &arguments.accounts,
+        &existing(&writing.state.provisions),
+        |_| Ok(()),
+    )?;
+    let mut changed = Vec::new();
+    for id in &ids {
+        writing.state.provisions.revoke(id)?;
+        changed.push(Changed::Revoked {
+            provider: id.provider.clone(),
+            consumer: id.consumer.clone(),
+        });
+    }
+    finish(context, writing, ids, changed)
+}
+
+pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crate::cli::Result {
+    let mut writing = context.writing("rotate", Duration::ZERO)?;
+    let mut ids = if arguments.all {
+        existing(&writing.state.provisions)
+    } else {
+        choose(
+            &arguments.accounts,
+            &existing(&writing.state.provisions),
+            |_| Ok(()),
+        )?
+    };
+    if arguments.all
+        || arguments
+            .accounts
+            .iter()
+            .any(|pattern| pattern.contains('*'))
+    {
+        // A pattern means those that can be rotated; one that is named and revoked is refused below.
+        ids.retain(|id| {
+            let provision = writing.state.provisions.get(&id.provider, &id.consumer);
+            arguments.accounts.contains(&id.to_string())
+                || provision.is_some_and(|provision| !provision.is_revoked())
+        });
+    }
+    let era = writing.state.era;
+    let mut changed = Vec::new();
+    for id in &ids {
+        let provisions = &mut writing.state.provisions;
+        let generation = provisions.rotate(id, arguments.cut, era, &mut SystemChance)?;
+        changed.push(Changed::Rotated {
+            provider: id.provider.clone(),
+            consumer: id.consumer.clone(),
+            generation: generation.number,
+            cut: arguments.cut,
+        });
+    }
+    finish(context, writing, ids, changed)
+}
+
+fn finish(
+    context: &mut Context,
+    mut writing: Writing,
+    ids: BTreeSet<ProvisionId>,
+    changed: Vec<Changed>,
+) -> crate::cli::Result {
+    let changes = ids
+        .into_iter()
+        .filter_map(|id| {
+            let provision = writing.state.provisions.get(&id.provider, &id.consumer)?;
+            Some(Change::Provision(id.clone(), provision.clone()))
+        })
+        .collect();
+    context.commit(&mut writing, changes, [])?;
+    let state = writing.store.load()?;
+    tell(
+        context,
+        &writing.folder,
+        &writing.loaded.mesh,
+        &state,
+        changed,
+    )
+}
+
+fn existing(provisions: &Provisions) -> BTreeSet<ProvisionId> {
+    provisions.iter().map(|(id, _)| id).collect()
+}
+
+/// What a pattern of `issue` may mean: every declared consumption, and every account that there is.
+fn issuable(mesh: &Mesh, provisions: &Provisions) -> BTreeSet<ProvisionId> {
+    let declared = mesh.services.values().flat_map(|service| {
+        service.consumes.keys().map(|provider| ProvisionId {
+            provider: provider.clone(),
+            consumer: service.name.clone(),
+        })
+    });
+    declared.chain(existing(provisions)).collect()
+}
+
+/// Refuses an account that nobody could have meant.
+fn may_be_issued(mesh: &Mesh, id: &ProvisionId, outside: bool) -> Result<(), CommandError> {
+    let providers = mesh
+        .services
+        .values()
+        .filter(|service| service.provides.is_some())
+        .map(|service| service.name.as_str());
+    let provides = mesh
+        .services
+        .get(&id.provider)
+        .is_some_and(|service| service.provides.is_some());
+    if !provides {
+        return Err(CommandError::usage(format!(
+            "there is no provider {} in this mesh{}",
+            id.provider,
+            suggestion(id.provider.as_str(), providers)
+        )));
+    }
+    if !outside && !mesh.services.contains_key(&id.consumer) {
+        let consumers = mesh.services.keys().map(ServiceName::as_str);
+        let error = CommandError::usage(format!(
+            "there is no service {} in this mesh{}",
+            id.consumer,
+            suggestion(id.consumer.as_str(), consumers)
+        ));
+        return Err(error.hint(format!(
+            "`grid issue {id} --outside` issues an account for a consumer outside the mesh"
+        )));
+    }
+    Ok(())
+}
+
+fn suggestion<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
+    nearest(wrong, names)
+        .map(|name| format!("; did you mean {name}?"))
+        .unwrap_or_default()
+}
+
+/// The accounts that the patterns name. One without `*` names one, which `check` may refuse; a pattern that matches
+/// none is an error.
+fn choose(
+    patterns: &[String],
+    known: &BTreeSet<ProvisionId>,
+    check: impl Fn(&ProvisionId) -> Result<(), CommandError>,
+) -> Result<BTreeSet<ProvisionId>, CommandError> {
+    let mut chosen = BTreeSet::new();
+    for pattern in patterns {
+        let Some((provider, consumer)) = pattern.split_once('/') else {
+            return Err(CommandError::usage(format!(
+                "{pattern:?} names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'"
+            )));
+        };
+        if pattern.contains('*') {
+            let before = chosen.len();
+            let matching = known.iter().filter(|id| {
+                matches(provider, id.provider.as_str()) && matches(consumer, id.consumer.as_str())
+            });
+            let mut any = false;
+            for id in matching {
+                any = true;
+                chosen.insert(id.clone());
+            }
+            if !any && chosen.len() == before {
+                return Err(CommandError::usage(format!(
+                    "{pattern:?} matches no account"
+                )));
+            }
+            continue;
+        }
+        let id = ProvisionId {
+            provider: super::change::name(provider, ServiceName::new)?,
+            consumer: super::change::name(consumer, ServiceName::new)?,
+        };
+        check(&id)?;
+        chosen.insert(id);
+    }
+    Ok(chosen)
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((before, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(before) else {
+        return false;
+    };
+    (0..=text.len()).any(|at| text.get(at..).is_some_and(|text| matches(rest, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "a"),
+            ("a*", "ab"),
+            ("*-eu", "x-eu"),
+            ("a*c*e", "abcde"),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a", "ab"), ("a*", "b"), ("*-eu", "eu"), ("a*c*e", "abde")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+}

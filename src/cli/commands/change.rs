@@ -1,0 +1,76 @@
+//! The end that all commands share that change the declaration or the store: what was changed, who is behind now,
+//! and that the next push carries it.
+
+use std::collections::BTreeSet;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::phrases::list;
+use crate::cli::ui::Line;
+use crate::cli::view::{ChangeView, Changed};
+use crate::compose::{Composer, World};
+use crate::mesh::Mesh;
+use crate::push::standing;
+use crate::store::State;
+use crate::words::NodeName;
+use camino::Utf8Path;
+
+/// Tells what was changed, and who is behind now.
+pub(super) fn tell(
+    context: &mut Context,
+    folder: &Utf8Path,
+    mesh: &Mesh,
+    state: &State,
+    changed: Vec<Changed>,
+) -> crate::cli::Result {
+    let behind = behind(context, folder, mesh, state);
+    finish(context, ChangeView { changed, behind })
+}
+
+/// The same where it is known who is behind.
+pub(super) fn finish(context: &mut Context, view: ChangeView) -> crate::cli::Result {
+    if context.ui.json {
+        context.ui.json(&view, false)?;
+        return Ok(Exit::Done);
+    }
+    let mut lines: Vec<Line> = view.changed.iter().map(Line::of).collect();
+    if !view.behind.is_empty() {
+        lines.push(Line::of(format!("behind now: {}", list(&view.behind))));
+    }
+    context.ui.results(&lines)?;
+    if !view.behind.is_empty() {
+        context
+            .ui
+            .hint("the next push carries it: `grid push --behind`");
+    }
+    Ok(Exit::Done)
+}
+
+/// Every machine that is behind and not on hold.
+pub(super) fn behind(
+    context: &Context,
+    folder: &Utf8Path,
+    mesh: &Mesh,
+    state: &State,
+) -> BTreeSet<NodeName> {
+    let world = World::new(mesh, &state.provisions, &state.fleet);
+    let composer = Composer::new(mesh, context.sources(folder, mesh));
+    mesh.nodes
+        .values()
+        .filter(|node| {
+            node.hold
+                .as_ref()
+                .is_none_or(|hold| !hold.is_in_force(context.today))
+        })
+        .filter(|node| standing(&composer, &world, &node.name).is_behind())
+        .map(|node| node.name.clone())
+        .collect()
+}
+
+/// A name as it was typed.
+pub(super) fn name<N>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<N, crate::words::NameError>,
+) -> Result<N, CommandError> {
+    parse(text).map_err(|wrong| CommandError::usage(format!("{text:?} is no name: {wrong}")))
+}

@@ -1,0 +1,216 @@
+//! `grid compose`: what a machine's next send would hold. Nothing is minted, sent or written to the store.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use zeroize::Zeroizing;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::phrases::{self, count};
+use crate::cli::ui::Line;
+use crate::cli::view::ComposeView;
+use crate::compose::bundle::{Bundle, Content};
+use crate::compose::manifest::FileEntry;
+use crate::compose::sources::Sources;
+use crate::compose::{Composer, World};
+use crate::mesh::{Mesh, Selector, select};
+use crate::store::{State, Store};
+
+/// What stands in a file instead of its secret.
+const REDACTED: &[u8] = b"[redacted]\n";
+/// What stands in a file whose content only the machine has.
+const KEPT: &[u8] = b"[as the machine holds it]\n";
+
+/// Arguments of `grid compose`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid compose borealis                         the manifest: files by hash, grants and bindings by generation\n  \
+        grid compose borealis --out /tmp/borealis     the release as it would lie on the machine\n\n\
+        Files that hold secrets read [redacted], unless you say --show-secrets; the journal keeps that it was said.")]
+pub struct Arguments {
+    /// The machine
+    node: String,
+    /// Write the release to this folder, which must be new or empty
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: Option<Utf8PathBuf>,
+    /// Write secrets too
+    #[arg(long, requires = "out")]
+    show_secrets: bool,
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
+    if arguments.show_secrets {
+        let mut writing = context.writing("compose --show-secrets", Duration::ZERO)?;
+        // Written down before anything is shown.
+        context.commit(&mut writing, Vec::new(), [])?;
+        let (folder, mesh) = (writing.folder.clone(), writing.loaded.mesh.clone());
+        let state = writing.state.clone();
+        return compose(
+            context,
+            arguments,
+            &folder,
+            &mesh,
+            &state,
+            Some(&mut writing.store),
+        );
+    }
+    let reading = context.reading()?;
+    let mut store = if reading.has_store {
+        Some(context.open_reading(&reading.folder, "compose")?)
+    } else {
+        None
+    };
+    let store = store.as_mut().map(|store| store as &mut dyn Store);
+    compose(
+        context,
+        arguments,
+        &reading.folder,
+        &reading.loaded.mesh,
+        &reading.state,
+        store,
+    )
+}
+
+fn compose(
+    context: &mut Context,
+    arguments: &Arguments,
+    folder: &Utf8Path,
+    mesh: &Mesh,
+    state: &State,
+    store: Option<&mut dyn Store>,
+) -> crate::cli::Result {
+    let nodes = select(mesh, &[Selector::Node(arguments.node.clone())])?;
+    let world = World::new(mesh, &state.provisions, &state.fleet);
+    let sources = context.sources(folder, mesh);
+    let composer = Composer::new(mesh, sources.clone());
+    let Some(node) = nodes.first() else {
+        return Err(CommandError::usage("name a machine"));
+    };
+    let composition = composer
+        .compose(&world, node)
+        .map_err(|e| CommandError::new(Exit::Declaration, e))?;
+    let bundle = composition.bundle;
+    for (service, wait) in &composition.outline.waits {
+        let text = format!("{}, so it is not in it", phrases::wait(mesh, service, wait));
+        context.ui.chat(&Line::of(text));
+    }
+    if let Some(out) = &arguments.out {
+        let secrets = if arguments.show_secrets {
+            None
+        } else {
+            Some(known_secrets(mesh, state, sources.as_ref()))
+        };
+        let written = write(out, folder, &bundle, secrets.as_deref(), store)?;
+        let line = format!(
+            "{} of release {} written to {out}",
+            count(written, "file"),
+            bundle.digest.short()
+        );
+        context.ui.chat(&Line::of(line));
+        return Ok(Exit::Done);
+    }
+    if context.ui.json {
+        let view = ComposeView {
+            digest: bundle.digest,
+            manifest: bundle.manifest.as_ref().clone(),
+        };
+        context.ui.json(&view, false)?;
+    } else {
+        context.ui.json(bundle.manifest.as_ref(), false)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Every secret that a file could hold. A mode tells where there is one, unless the declaration sets another mode.
+fn known_secrets(mesh: &Mesh, state: &State, sources: &dyn Sources) -> Vec<Zeroizing<Vec<u8>>> {
+    let minted = state.provisions.iter().flat_map(|(_, provision)| {
+        let generations = provision.generations();
+        generations.map(|credential| credential.secret.expose().as_bytes().to_vec())
+    });
+    let own = mesh
+        .secrets
+        .keys()
+        .filter_map(|name| sources.secret(name).ok())
+        .map(|secret| secret.expose().trim_end().as_bytes().to_vec());
+    minted
+        .chain(own)
+        .filter(|secret| !secret.is_empty())
+        .map(Zeroizing::new)
+        .collect()
+}
+
+fn holds_secret(file: &FileEntry, bytes: &[u8], secrets: &[Zeroizing<Vec<u8>>]) -> bool {
+    let for_few = file.mode & 0o007 == 0 && !file.path.as_str().starts_with("commands/");
+    for_few
+        || secrets.iter().any(|secret| {
+            bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_slice())
+        })
+}
+
+fn write(
+    out: &Utf8Path,
+    folder: &Utf8Path,
+    bundle: &Bundle,
+    secrets: Option<&[Zeroizing<Vec<u8>>]>,
+    mut store: Option<&mut dyn Store>,
+) -> Result<usize, CommandError> {
+    let failed = |path: &Utf8Path| {
+        let path = path.to_owned();
+        move |e: std::io::Error| CommandError::failed(format!("cannot write {path}: {e}"))
+    };
+    let make = |path: &Utf8Path| {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(failed(path))
+    };
+    make(out)?;
+    if fs::read_dir(out).map_err(failed(out))?.next().is_some() {
+        return Err(CommandError::usage(format!("{out} is not empty")));
+    }
+    let mut written = 0_usize;
+    for file in bundle.manifest.files() {
+        let path = out.join(file.path.as_str());
+        if let Some(parent) = path.parent() {
+            make(parent)?;
+        }
+        let mut to = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(u32::from(file.mode) & 0o755)
+            .open(&path)
+            .map_err(failed(&path))?;
+        let content = match bundle.contents.get(&file.sha256) {
+            Some(Content::Bytes(bytes)) => Some(Zeroizing::new(bytes.to_vec())),
+            Some(Content::Source(source)) => {
+                let source = folder.join(source);
+                let mut from = fs::File::open(&source).map_err(failed(&source))?;
+                std::io::copy(&mut from, &mut to).map_err(failed(&path))?;
+                written = written.saturating_add(1);
+                continue;
+            }
+            Some(Content::Kept) | None => match &mut store {
+                Some(store) => store.content(&file.sha256)?,
+                None => None,
+            },
+        };
+        let bytes: &[u8] = match (&content, secrets) {
+            (None, _) => KEPT,
+            (Some(bytes), Some(secrets)) if holds_secret(file, bytes, secrets) => REDACTED,
+            (Some(bytes), _) => bytes,
+        };
+        to.write_all(bytes).map_err(failed(&path))?;
+        written = written.saturating_add(1);
+    }
+    let path = out.join("manifest.json");
+    fs::write(&path, bundle.manifest.canonical()).map_err(failed(&path))?;
+    Ok(written)
+}

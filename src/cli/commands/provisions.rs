@@ -1,0 +1,195 @@
+//! `grid provisions`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::phrases::list;
+use crate::cli::ui::{Line, Look};
+use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
+use crate::kinds;
+use crate::mesh::Mesh;
+use crate::provision::{Credential, ProvisionId};
+use crate::store::State;
+use crate::words::NodeName;
+
+/// Arguments of `grid provisions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid provisions                     who has an account on whom\n  \
+        grid provisions broker/report --show-secrets\n\n\
+        --show-secrets prints the secret of the newest generation, for a consumer outside the mesh; the journal keeps that it was done.")]
+pub struct Arguments {
+    /// Accounts: PROVIDER/CONSUMER; absent: all
+    #[arg(value_name = "PROVIDER/CONSUMER")]
+    accounts: Vec<String>,
+    /// Print secrets
+    #[arg(long)]
+    show_secrets: bool,
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
+    let mut view = if arguments.show_secrets {
+        let mut writing = context.writing("provisions --show-secrets", Duration::ZERO)?;
+        let view = view(&writing.loaded.mesh, &writing.state, true);
+        // Written down before anything is shown.
+        context.commit(&mut writing, Vec::new(), [])?;
+        view
+    } else {
+        let reading = context.reading()?;
+        view(&reading.loaded.mesh, &reading.state, false)
+    };
+    if !arguments.accounts.is_empty() {
+        let name = |p: &ProvisionView| format!("{}/{}", p.provider, p.consumer);
+        let names: BTreeSet<String> = view.provisions.iter().map(name).collect();
+        if let Some(absent) = arguments
+            .accounts
+            .iter()
+            .find(|name| !names.contains(*name))
+        {
+            return Err(CommandError::usage(format!("there is no account {absent}")));
+        }
+        view.provisions
+            .retain(|provision| arguments.accounts.contains(&name(provision)));
+    }
+    if context.ui.json {
+        context.ui.json(&view, false)?;
+        return Ok(Exit::Done);
+    }
+    if view.provisions.is_empty() {
+        context.ui.chat(&Line::of("there is no account yet"));
+    }
+    let lines = table(&view);
+    context.ui.results(&lines)?;
+    Ok(Exit::Done)
+}
+
+fn view(mesh: &Mesh, state: &State, show_secrets: bool) -> ProvisionsView {
+    let provisions = state
+        .provisions
+        .iter()
+        .map(|(id, provision)| {
+            let newest = provision.newest().generation;
+            let generations = provision.generations().map(|credential| GenerationView {
+                number: credential.generation.number,
+                era: credential.generation.era,
+                state: credential.state,
+                username: username(mesh, &id, credential),
+                used_on: used_on(state, &id, credential),
+                admitted_on: admitted_on(state, &id, credential),
+                secret: (show_secrets && credential.generation == newest)
+                    .then(|| credential.secret.expose().to_owned()),
+            });
+            ProvisionView {
+                by_hand: provision.by_hand,
+                declared: mesh.consumption(&id.provider, &id.consumer).is_some(),
+                generations: generations.collect(),
+                provider: id.provider,
+                consumer: id.consumer,
+            }
+        })
+        .collect();
+    ProvisionsView { provisions }
+}
+
+fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<String> {
+    let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
+    let wants = provides.provider.default_wants();
+    let account = kinds::Account {
+        owner: kinds::Owner {
+            mesh: &mesh.name,
+            provider: &id.provider,
+        },
+        consumer: &id.consumer,
+        generation: credential.generation,
+        secret: &credential.secret,
+        salt: credential.salt,
+        wants: &wants,
+    };
+    Some(account.username())
+}
+
+/// The machines that hold a generation in a binding, or may: as last acknowledged, or as attempted.
+fn used_on(state: &State, id: &ProvisionId, credential: &Credential) -> BTreeSet<NodeName> {
+    let uses = |service: &crate::compose::manifest::ServiceManifest| {
+        service
+            .bindings
+            .get(&id.provider)
+            .is_some_and(|bound| bound.generation == credential.generation)
+    };
+    state
+        .fleet
+        .iter()
+        .filter(|(_, machine)| {
+            let attempted = machine
+                .attempt
+                .as_ref()
+                .and_then(|attempt| attempt.manifest.services.get(&id.consumer));
+            machine.holds(&id.consumer).is_some_and(uses) || attempted.is_some_and(uses)
+        })
+        .map(|(node, _)| node.clone())
+        .collect()
+}
+
+fn admitted_on(state: &State, id: &ProvisionId, credential: &Credential) -> BTreeSet<NodeName> {
+    state
+        .fleet
+        .iter()
+        .filter(|(_, machine)| {
+            machine.admits(&id.provider).is_some_and(|list| {
+                list.iter().any(|grant| {
+                    grant.consumer == id.consumer && grant.generation == credential.generation
+                })
+            })
+        })
+        .map(|(node, _)| node.clone())
+        .collect()
+}
+
+fn table(view: &ProvisionsView) -> Vec<Line> {
+    let name = |p: &ProvisionView| format!("{}/{}", p.provider, p.consumer);
+    let width = view.provisions.iter().map(|p| name(p).len()).max();
+    let width = width.unwrap_or(0).saturating_add(2);
+    let where_ = |how: &str, nodes: &BTreeSet<NodeName>| match nodes.is_empty() {
+        true => format!("not {how}"),
+        false => format!("{how} on {}", list(nodes)),
+    };
+    let mut lines = Vec::new();
+    for provision in &view.provisions {
+        let mut label = name(provision);
+        for generation in &provision.generations {
+            let state = match generation.state {
+                crate::provision::State::Live => "live",
+                crate::provision::State::Revoked => "revoked",
+                crate::provision::State::Cut => "cut",
+            };
+            let look = match generation.state {
+                crate::provision::State::Live => Look::Plain,
+                _ => Look::Warn,
+            };
+            let mut line = Line::new()
+                .column(Look::Strong, &label, width)
+                .column(Look::Plain, format!("generation {}", generation.number), 15)
+                .column(look, state, 9)
+                .column(Look::Plain, where_("admitted", &generation.admitted_on), 24)
+                .plain("  ")
+                .plain(where_("used", &generation.used_on));
+            if provision.by_hand && !label.is_empty() {
+                line = line.plain("  by hand");
+            }
+            lines.push(line);
+            if let Some(secret) = &generation.secret {
+                let username = generation.username.as_deref().unwrap_or("");
+                lines.push(Line::of(format!(
+                    "{}username {username}  password {secret}",
+                    " ".repeat(width)
+                )));
+            }
+            label = String::new();
+        }
+    }
+    lines
+}

@@ -1,0 +1,395 @@
+//! `grid push`: the main job. What it does is `crate::push`; here it is asked for, told, and written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::cli::context::{Context, Writing};
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::narrator::{Heading, Narrator};
+use crate::cli::summary;
+use crate::cli::view::PushEvent;
+use crate::delivery::{CourierSettings, Couriers, Dispatch};
+use crate::mesh::{Mesh, Selector, select};
+use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
+use crate::store::{Change, MemoryStore, State, Store, StoreError, SystemChance, Touch, Touched};
+use crate::words::NodeName;
+
+/// The longest that `--wait` waits.
+const WAIT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Arguments of `grid push`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Examples:\n  \
+        grid push borealis            one machine, and whatever is behind because of it\n  \
+        grid push @eu --parallel 4    all machines with a tag, four at a time\n  \
+        grid push --behind            every machine that is behind, and no other\n  \
+        grid push --all --dry-run     what would be minted and sent\n\n\
+        A push finishes what it starts: it mints the accounts that are needed, sends, and flushes every machine that is \
+        behind, over as many rounds as it takes. Each machine that was sent to, and each that is not current at the end, is named. \
+        Exit codes: 0 nothing is behind or waiting, 4 some machine failed or waits, 5 rounds ran out, 7 another push holds the lock, \
+        8 a machine holds what another store sent.")]
+pub struct Arguments {
+    /// Machines to send to: names, or @TAG for all that carry a tag
+    #[arg(value_name = "NODE", conflicts_with_all = ["behind", "all"])]
+    pub nodes: Vec<String>,
+    /// Send to every machine that is behind, and contact no other
+    #[arg(long, conflicts_with = "all")]
+    pub behind: bool,
+    /// Name every machine that is not on hold
+    #[arg(long)]
+    pub all: bool,
+    /// Show what would be minted and sent; do neither, write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How many machines are sent to at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: u16,
+    /// How many rounds may follow the first; absent: four more than the longest chain of consumers
+    #[arg(long, value_name = "N")]
+    pub max_rounds: Option<usize>,
+    /// Replace whatever a machine holds, even if another store sent it
+    #[arg(long)]
+    pub take_over: bool,
+    /// Wait for another push to end, for so long (10m if nothing is said)
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m", value_parser = parse_wait)]
+    pub wait: Option<Duration>,
+}
+
+/// `90s`, `10m`, `2h`, or seconds.
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time like 90s, 10m or 2h");
+    let (number, factor) = match text.char_indices().next_back() {
+        Some((at, 's')) => (text.get(..at), 1),
+        Some((at, 'm')) => (text.get(..at), 60),
+        Some((at, 'h')) => (text.get(..at), 3600),
+        _ => (Some(text), 1),
+    };
+    let number: u64 = number.unwrap_or("").parse().map_err(|_| wrong())?;
+    let wait = Duration::from_secs(number.checked_mul(factor).ok_or_else(wrong)?);
+    if wait > WAIT_MOST {
+        return Err("nobody waits longer than 24h".to_owned());
+    }
+    Ok(wait)
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
+    if arguments.nodes.is_empty() && !arguments.behind && !arguments.all {
+        return Err(CommandError::usage(
+            "say what to push: `grid push NODE…` names machines (or @TAG), `grid push --behind` takes those that are behind, \
+             `grid push --all` names all that are not on hold",
+        ));
+    }
+    if arguments.dry_run {
+        return dry_run(context, arguments);
+    }
+    // A misspelt name is told before a lock is waited for.
+    let (_, loaded) = context.load()?;
+    named(context, &loaded.mesh, arguments)?;
+    let mut writing = context.writing("push", arguments.wait.unwrap_or(Duration::ZERO))?;
+    let orders = orders(
+        context,
+        &writing.loaded.mesh,
+        arguments,
+        writing.git.as_ref(),
+    )?;
+    let mut settings = CourierSettings::new(writing.folder.clone());
+    settings.parallel = usize::from(arguments.parallel);
+    let mut couriers = Couriers::new(settings);
+    let mesh = writing.loaded.mesh.clone();
+    let heading = heading(context, writing.git.as_ref(), false);
+    let sources = context.sources(&writing.folder, &mesh);
+    let mut told = Told::default();
+    let pushed = act(
+        context,
+        &mesh,
+        &orders,
+        heading,
+        Acting {
+            store: &mut writing.store,
+            couriers: &mut couriers,
+            sources,
+            told: &mut told,
+        },
+    );
+    let exit = match &pushed {
+        Ok(report) => Exit::from(report.verdict()),
+        Err(error) => error.exit,
+    };
+    let written = write_down(context, &mut writing, &told, exit);
+    let report = pushed?;
+    written?;
+    if !context.ui.json {
+        summary::tell(&mut context.ui, &mesh, &report, false)?;
+    }
+    Ok(exit)
+}
+
+/// The same push against a copy of the state, in memory.
+fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
+    let reading = context.reading()?;
+    let mesh = &reading.loaded.mesh;
+    let orders = orders(context, mesh, arguments, reading.git.as_ref())?;
+    let heading = heading(context, reading.git.as_ref(), true);
+    let sources = context.sources(&reading.folder, mesh);
+    let mut couriers = Pretend::new(reading.state.fleet.clone());
+    let mut store = copy(&reading.state)?;
+    let mut told = Told::default();
+    let report = act(
+        context,
+        mesh,
+        &orders,
+        heading,
+        Acting {
+            store: &mut store,
+            couriers: &mut couriers,
+            sources,
+            told: &mut told,
+        },
+    )?;
+    if !context.ui.json {
+        summary::tell(&mut context.ui, mesh, &report, true)?;
+    }
+    Ok(Exit::from(report.verdict()))
+}
+
+/// A copy of the state that forgets what is written to it.
+fn copy(state: &State) -> Result<MemoryStore, StoreError> {
+    let mut store = MemoryStore::new(state.id, state.era);
+    let provisions = state
+        .provisions
+        .iter()
+        .map(|(id, provision)| Change::Provision(id, provision.clone()));
+    let machines = state
+        .fleet
+        .iter()
+        .map(|(node, machine)| Change::Machine(node.clone(), machine.clone()));
+    let changes: Vec<Change> = std::iter::once(Change::Push(state.push))
+        .chain(provisions)
+        .chain(machines)
+        .collect();
+    store.commit(&changes)?;
+    Ok(store)
+}
+
+fn named(context: &Context, mesh: &Mesh, arguments: &Arguments) -> Result<Named, CommandError> {
+    if arguments.behind {
+        return Ok(Named::Behind);
+    }
+    if arguments.all {
+        let on_hold = |node: &crate::mesh::Node| {
+            node.hold
+                .as_ref()
+                .is_some_and(|hold| hold.is_in_force(context.today))
+        };
+        let nodes = mesh.nodes.values().filter(|node| !on_hold(node));
+        return Ok(Named::Nodes(nodes.map(|node| node.name.clone()).collect()));
+    }
+    let mut nodes = BTreeSet::new();
+    for text in &arguments.nodes {
+        let Ok(selector) = text.parse::<Selector>();
+        let mut chosen = select(mesh, std::slice::from_ref(&selector))?;
+        if matches!(selector, Selector::Tag(_)) {
+            // A tag names those that are not on hold, as --all does.
+            chosen.retain(|node| {
+                mesh.nodes
+                    .get(node)
+                    .and_then(|node| node.hold.as_ref())
+                    .is_none_or(|hold| !hold.is_in_force(context.today))
+            });
+        }
+        nodes.extend(chosen);
+    }
+    Ok(Named::Nodes(nodes))
+}
+
+fn orders(
+    context: &Context,
+    mesh: &Mesh,
+    arguments: &Arguments,
+    git: Option<&crate::cli::git::GitPlace>,
+) -> Result<Orders, CommandError> {
+    let mut sender = format!(
+        "{} grid {} {}",
+        context.holder("").who,
+        env!("CARGO_PKG_VERSION"),
+        context.typed
+    );
+    if let Some(git) = git {
+        sender.push_str(&format!(", {git}"));
+    }
+    if let Some(job) = crate::cli::who::ci_job() {
+        sender.push_str(&format!(", {job}"));
+    }
+    Ok(Orders {
+        named: named(context, mesh, arguments)?,
+        max_rounds: arguments.max_rounds,
+        take_over: arguments.take_over,
+        sender: crate::cli::ui::clean(&sender).chars().take(400).collect(),
+        today: context.today,
+    })
+}
+
+fn heading(context: &Context, git: Option<&crate::cli::git::GitPlace>, dry_run: bool) -> Heading {
+    Heading {
+        git: git.map(ToString::to_string),
+        who: context.holder("").who,
+        dry_run,
+    }
+}
+
+/// Through what a push acts here.
+struct Acting<'a> {
+    store: &'a mut dyn Store,
+    couriers: &'a mut dyn Dispatch,
+    sources: std::sync::Arc<dyn crate::compose::sources::Sources>,
+    told: &'a mut Told,
+}
+
+/// What the journal keeps of the events.
+#[derive(Debug, Default)]
+struct Told {
+    push: Option<u64>,
+    machines: BTreeMap<NodeName, Touched>,
+}
+
+impl Told {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Began { push, .. } => self.push = Some(*push),
+            Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
+            Event::Contacted { node, .. } => self.touch(node, Touch::Verified, None),
+            Event::Failed { node, problem, .. } => {
+                let how = match problem {
+                    Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
+                    Problem::Uncomposable(_) => return,
+                    Problem::Refused(_) => Touch::Refused,
+                    Problem::RolledBack { .. } => Touch::RolledBack,
+                    Problem::Uncertain(_) => Touch::Uncertain,
+                    Problem::Fenced { .. } => Touch::Fenced,
+                };
+                self.touch(node, how, Some(crate::cli::phrases::problem(problem)));
+            }
+            _ => {}
+        }
+    }
+
+    fn touch(&mut self, node: &NodeName, how: Touch, why: Option<String>) {
+        let touched = Touched {
+            how,
+            digest: None,
+            why,
+        };
+        self.machines.insert(node.clone(), touched);
+    }
+}
+
+fn act(
+    context: &mut Context,
+    mesh: &Mesh,
+    orders: &Orders,
+    heading: Heading,
+    acting: Acting<'_>,
+) -> Result<Report, CommandError> {
+    let Acting {
+        store,
+        couriers,
+        sources,
+        told,
+    } = acting;
+    let mut chance = SystemChance;
+    if context.ui.json {
+        let mut broken: Option<CommandError> = None;
+        let mut began: BTreeMap<NodeName, Instant> = BTreeMap::new();
+        let mut hear = |event: Event| {
+            told.hear(&event);
+            let mut milliseconds = 0;
+            if let Event::Sending { node, .. } = &event {
+                began.insert(node.clone(), Instant::now());
+            }
+            if let Event::Sent { node, .. } = &event {
+                let took = began.get(node).map(Instant::elapsed).unwrap_or_default();
+                milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            }
+            if let Some(view) = PushEvent::of(&event, milliseconds, heading.dry_run)
+                && let Err(error) = context.ui.json(&view, true)
+            {
+                broken.get_or_insert(error);
+            }
+        };
+        let ports = Ports {
+            store,
+            couriers,
+            sources,
+            chance: &mut chance,
+            hear: &mut hear,
+        };
+        let report = push(mesh, orders, ports)?;
+        return broken.map_or(Ok(report), Err);
+    }
+    let mut narrator = Narrator::new(&mut context.ui, mesh, heading);
+    let mut hear = |event: Event| {
+        told.hear(&event);
+        narrator.hear(&event);
+    };
+    let ports = Ports {
+        store,
+        couriers,
+        sources,
+        chance: &mut chance,
+        hear: &mut hear,
+    };
+    let report = push(mesh, orders, ports);
+    let finished = narrator.finish();
+    let report = report?;
+    finished?;
+    Ok(report)
+}
+
+/// The entry of the journal, also of a push that stopped on an error, and then what nobody needs any more goes.
+fn write_down(
+    context: &Context,
+    writing: &mut Writing,
+    told: &Told,
+    exit: Exit,
+) -> Result<(), CommandError> {
+    let state = writing.store.load()?;
+    let mut entry = context.entry(writing, exit);
+    entry.push = told.push;
+    entry.machines = told
+        .machines
+        .iter()
+        .map(|(node, touched)| {
+            let sent = state
+                .fleet
+                .get(node)
+                .and_then(|machine| machine.sent.as_ref());
+            let mut touched = touched.clone();
+            if matches!(touched.how, Touch::Applied | Touch::Verified) {
+                touched.digest = sent.map(|sent| sent.manifest.digest());
+            }
+            (node.clone(), touched)
+        })
+        .collect();
+    writing.store.commit(&[Change::Journal(entry)])?;
+    writing.store.prune(&state.contents())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_wait_is_a_number_with_a_unit() {
+        let seconds = |text| parse_wait(text).map(|wait| wait.as_secs());
+        assert_eq!(seconds("10m"), Ok(600));
+        assert_eq!(seconds("90s"), Ok(90));
+        assert_eq!(seconds("2h"), Ok(7200));
+        assert_eq!(seconds("7"), Ok(7));
+        for wrong in ["", "m", "1d", "-1s", "ß", "25h", "99999999999999999999h"] {
+            assert!(parse_wait(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! `grid status`: reads only, takes no lock, contacts nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
+
+use crate::cli::context::{Context, Reading};
+use crate::cli::exit::Exit;
+use crate::cli::phrases::{self, count};
+use crate::cli::ui::{Line, Look};
+use crate::cli::view::{MachineState, MachineView, StatusView, WaitingView};
+use crate::compose::services::Wait;
+use crate::compose::{Composer, World};
+use crate::mesh::{Selector, select};
+use crate::push::{Blocker, Reason, blockers, standing};
+use crate::words::{NodeName, ServiceName};
+
+/// Arguments of `grid status`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid status                 all machines\n  \
+        grid status atlas @eu       some of them\n  \
+        grid status --exit-code     for scripts: 6 when something is behind, waits or failed\n\n\
+        Reads the declaration and the store. It takes no lock, and contacts no machine.")]
+pub struct Arguments {
+    /// Machines: names, or @TAG; absent: all
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Exit with 6 when something is behind, waits or failed
+    #[arg(long)]
+    exit_code: bool,
+}
+
+/// How one machine stands, before it is printed.
+struct Stands {
+    state: MachineState,
+    reasons: Vec<Reason>,
+    waits: BTreeMap<ServiceName, (Wait, BTreeMap<ServiceName, BTreeSet<Blocker>>)>,
+    revoked: BTreeSet<ServiceName>,
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
+    let reading = context.reading()?;
+    let mesh = &reading.loaded.mesh;
+    let chosen = if arguments.nodes.is_empty() {
+        None
+    } else {
+        let selectors: Vec<Selector> = arguments
+            .nodes
+            .iter()
+            .map(|text| {
+                let Ok(selector) = text.parse();
+                selector
+            })
+            .collect();
+        Some(select(mesh, &selectors)?)
+    };
+    let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
+    let standings = stand(context, &reading);
+    let to_be_mended = standings
+        .iter()
+        .any(|(node, stands)| is_chosen(node) && stands.state.is_to_be_mended());
+    let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
+    if context.ui.json {
+        let view = view(&reading, standings);
+        context.ui.json(&view, false)?;
+    } else {
+        table(context, &reading, &standings.collect())?;
+    }
+    Ok(if arguments.exit_code && to_be_mended {
+        Exit::Behind
+    } else {
+        Exit::Done
+    })
+}
+
+/// How every machine stands. What blocks a consumer may be on a machine that was not asked about.
+fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
+    let mesh = &reading.loaded.mesh;
+    let world = World::new(mesh, &reading.state.provisions, &reading.state.fleet);
+    let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
+    let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
+    for (node, declared) in &mesh.nodes {
+        let standing = standing(&composer, &world, node);
+        let on_hold = declared
+            .hold
+            .as_ref()
+            .is_some_and(|hold| hold.is_in_force(context.today));
+        let never_sent = standing.reasons.contains(&Reason::NeverSent);
+        let is_behind = standing.is_behind();
+        let rolled_back = standing.is_rolled_back();
+        // The bytes of the bundle go: only what is said of it is kept.
+        let (waits, revoked) = match standing.composition {
+            Ok(composition) => (composition.outline.waits, composition.outline.revoked),
+            Err(_) => (BTreeMap::new(), BTreeSet::new()),
+        };
+        let state = if on_hold {
+            MachineState::OnHold
+        } else if world.machine(node).attempt.is_some() {
+            MachineState::Uncertain
+        } else if is_behind && rolled_back {
+            MachineState::RolledBack
+        } else if never_sent {
+            MachineState::NeverSent
+        } else if is_behind {
+            MachineState::Behind
+        } else if !waits.is_empty() {
+            MachineState::Waits
+        } else {
+            MachineState::Current
+        };
+        let stands = Stands {
+            state,
+            reasons: standing.reasons,
+            waits: waits
+                .into_iter()
+                .map(|(service, wait)| (service, (wait, BTreeMap::new())))
+                .collect(),
+            revoked,
+        };
+        found.insert(node.clone(), stands);
+    }
+    block(context, &world, &mut found);
+    for (node, machine) in &reading.state.fleet {
+        let known = machine.sent.is_some() || machine.attempt.is_some();
+        if known && !mesh.nodes.contains_key(node) {
+            let stands = Stands {
+                state: MachineState::Undeclared,
+                reasons: Vec::new(),
+                waits: BTreeMap::new(),
+                revoked: BTreeSet::new(),
+            };
+            found.insert(node.clone(), stands);
+        }
+    }
+    found
+}
+
+/// Finds what blocks each provider that somebody waits for.
+fn block(context: &Context, world: &World<'_>, found: &mut BTreeMap<NodeName, Stands>) {
+    let waiting: BTreeSet<(NodeName, ServiceName)> = found
+        .iter()
+        .flat_map(|(node, stands)| {
+            let services = stands.waits.keys();
+            services.map(|service| (node.clone(), service.clone()))
+        })
+        .collect();
+    let rolled_back: BTreeSet<NodeName> = found
+        .iter()
+        .filter(|(_, stands)| stands.state == MachineState::RolledBack)
+        .map(|(node, _)| node.clone())
+        .collect();
+    for stands in found.values_mut() {
+        for (service, (wait, blocked)) in &mut stands.waits {
+            let Wait::Grant(providers) = wait else {
+                continue;
+            };
+            for provider in providers.iter() {
+                let waits = |node: &NodeName| waiting.contains(&(node.clone(), provider.clone()));
+                let found = blockers(world, provider, service, &waits, context.today)
+                    .into_iter()
+                    .map(|blocker| match blocker {
+                        Blocker::Pending(node) if rolled_back.contains(&node) => {
+                            Blocker::Failed(node)
+                        }
+                        other => other,
+                    })
+                    .collect();
+                blocked.insert(provider.clone(), found);
+            }
+        }
+    }
+}
+
+fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) -> StatusView {
+    let machines = standings
+        .map(|(node, stands)| {
+            let machine = reading.state.fleet.get(&node);
+            let sent = machine.and_then(|machine| machine.sent.as_ref());
+            let declared = reading.loaded.mesh.nodes.get(&node);
+            let moved =
+                sent.filter(|sent| declared.is_none_or(|declared| declared.host() != sent.address));
+            MachineView {
+                state: stands.state,
+                holds: sent.map(|sent| sent.manifest.digest()),
+                reasons: stands.reasons,
+                waits: stands
+                    .waits
+                    .iter()
+                    .map(|(service, (wait, blocked))| {
+                        (service.clone(), WaitingView::new(wait, blocked))
+                    })
+                    .collect(),
+                revoked: stands.revoked,
+                hold: declared
+                    .filter(|_| stands.state == MachineState::OnHold)
+                    .and_then(|declared| declared.hold.as_ref())
+                    .map(phrases::hold),
+                reached_at: moved.map(|sent| sent.address.clone()),
+                node,
+            }
+        })
+        .collect();
+    StatusView {
+        mesh: reading.loaded.mesh.name.clone(),
+        push: reading.state.push,
+        machines,
+    }
+}
+
+/// Why a machine stands as it does.
+fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
+    let mesh = &reading.loaded.mesh;
+    let declared = mesh.nodes.get(node);
+    let mut why = Vec::new();
+    if stands.state == MachineState::OnHold
+        && let Some(hold) = declared.and_then(|declared| declared.hold.as_ref())
+    {
+        why.push(phrases::hold(hold));
+    }
+    let reasons: Vec<Reason> = stands
+        .reasons
+        .iter()
+        .filter(|reason| match (reason, stands.state) {
+            (Reason::NeverSent, MachineState::NeverSent) => false, // its state says so
+            (Reason::Uncertain, MachineState::Uncertain) => false,
+            _ => true,
+        })
+        .cloned()
+        .collect();
+    if !reasons.is_empty() {
+        why.push(phrases::reasons(&reasons));
+    }
+    for (service, (wait, blocked)) in &stands.waits {
+        let wait = phrases::wait(mesh, service, wait);
+        match phrases::blocked(blocked) {
+            blocked if blocked.is_empty() => why.push(wait),
+            blocked => why.push(format!("{wait}: {blocked}")),
+        }
+    }
+    for service in &stands.revoked {
+        why.push(format!("{service} is revoked"));
+    }
+    let sent = reading
+        .state
+        .fleet
+        .get(node)
+        .and_then(|machine| machine.sent.as_ref());
+    if let Some(sent) = sent
+        && declared.is_none_or(|declared| declared.host() != sent.address)
+    {
+        why.push(format!("last reached at {}", sent.address));
+    }
+    why.join("; ")
+}
+
+fn look(state: MachineState) -> Look {
+    match state {
+        MachineState::Current => Look::Good,
+        MachineState::Uncertain | MachineState::RolledBack => Look::Bad,
+        _ => Look::Warn,
+    }
+}
+
+fn table(
+    context: &mut Context,
+    reading: &Reading,
+    standings: &BTreeMap<NodeName, Stands>,
+) -> Result<(), crate::cli::exit::CommandError> {
+    let mesh = &reading.loaded.mesh;
+    let mut heading = Line::new().look(Look::Strong, &mesh.name);
+    if let Some(git) = &reading.git {
+        heading = heading.plain(format!("  {git}"));
+    }
+    let last = match (reading.has_store, reading.state.push) {
+        (false, _) | (_, 0) => "never pushed".to_owned(),
+        (true, push) => format!("last push {push}"),
+    };
+    let mut lines = vec![heading.plain(format!("  {last}"))];
+    let width = standings
+        .keys()
+        .map(|node| node.as_str().len())
+        .max()
+        .unwrap_or(0);
+    let mut counts: BTreeMap<MachineState, usize> = BTreeMap::new();
+    for (node, stands) in standings {
+        let n = counts.entry(stands.state).or_default();
+        *n = n.saturating_add(1);
+        if context.ui.quiet && stands.state == MachineState::Current {
+            continue;
+        }
+        lines.push(
+            Line::new()
+                .column(Look::Strong, node, width.saturating_add(2))
+                .column(look(stands.state), stands.state.word(), 13)
+                .plain(why(reading, node, stands)),
+        );
+    }
+    let parts: Vec<String> = counts
+        .iter()
+        .rev()
+        .map(|(state, n)| format!("{n} {}", state.word()))
+        .collect();
+    let mut sum = count(standings.len(), "machine");
+    if !parts.is_empty() {
+        sum = format!("{sum}: {}", parts.join(", "));
+    }
+    lines.push(Line::of(sum));
+    context.ui.results(&lines)?;
+    // Who waits is sent to once whoever it waits for can be.
+    let can_be_sent =
+        |state: &MachineState| state.is_to_be_mended() && *state != MachineState::Waits;
+    if counts.keys().any(can_be_sent) && !context.ui.quiet {
+        context
+            .ui
+            .hint("`grid push --behind` sends to every machine that is behind");
+    }
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! What every command starts from: where the mesh is, who asks, and how its store is opened.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+
+use super::exit::{CommandError, Exit};
+use super::git::{self, GitPlace};
+use super::sources::FsSources;
+use super::ui::Ui;
+use super::{GlobalArgs, who};
+use crate::mesh::{self, Loaded, Mesh};
+use crate::store::{
+    Change, Entry, Holder, Identity, IdentityError, MeshLock, Outcome, Place, SledStore, State,
+    Store, StoreError, Touched,
+};
+use crate::words::{Era, NodeName, StoreId};
+
+/// What every command starts from.
+#[derive(Debug)]
+pub struct Context {
+    /// The streams.
+    pub ui: Ui,
+    /// `--yes`.
+    pub yes: bool,
+    /// When the command began.
+    pub started: Timestamp,
+    /// The day here: holds end on their day.
+    pub today: jiff::civil::Date,
+    /// The command as typed, for the journal.
+    pub typed: String,
+    mesh_dir: Option<Utf8PathBuf>,
+    store_dir: Option<PathBuf>,
+    identity: IdentityFrom,
+}
+
+/// Where the operator's identity comes from.
+#[derive(Debug, Clone)]
+struct IdentityFrom {
+    given: Option<IdentityText>,
+    xdg_config_home: Option<OsString>,
+    home: Option<OsString>,
+}
+
+/// `$GRID_IDENTITY`, which may be a key.
+#[derive(Clone)]
+struct IdentityText(Arc<zeroize::Zeroizing<String>>);
+
+impl std::fmt::Debug for IdentityText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl IdentityFrom {
+    fn environment() -> Self {
+        Self {
+            given: std::env::var("GRID_IDENTITY")
+                .ok()
+                .map(|text| IdentityText(Arc::new(zeroize::Zeroizing::new(text)))),
+            xdg_config_home: std::env::var_os("XDG_CONFIG_HOME"),
+            home: std::env::var_os("HOME"),
+        }
+    }
+
+    fn find(&self) -> Result<Identity, IdentityError> {
+        Identity::find(
+            self.given.as_ref().map(|text| text.0.as_str()),
+            self.xdg_config_home.as_deref(),
+            self.home.as_deref(),
+        )
+    }
+}
+
+/// A store that is open for writing, under the mesh lock, and the declaration as it was read under that lock.
+#[derive(Debug)]
+pub struct Writing {
+    /// The declaration.
+    pub loaded: Loaded,
+    /// Its folder.
+    pub folder: Utf8PathBuf,
+    /// The store.
+    pub store: SledStore,
+    /// Its state when it was opened.
+    pub state: State,
+    /// The public key of the identity that opened it.
+    pub identity: String,
+    /// Where the declaration stands in git.
+    pub git: Option<GitPlace>,
+}
+
+/// What a command reads: the declaration and the state, without a lock.
+#[derive(Debug)]
+pub struct Reading {
+    /// The declaration.
+    pub loaded: Loaded,
+    /// Its folder.
+    pub folder: Utf8PathBuf,
+    /// The state; of a mesh that was never pushed, an empty one.
+    pub state: State,
+    /// Whether there is a store at all.
+    pub has_store: bool,
+    /// Where the declaration stands in git.
+    pub git: Option<GitPlace>,
+}
+
+impl Context {
+    /// From the global arguments and the environment.
+    #[must_use]
+    pub fn new(global: &GlobalArgs, typed: String) -> Self {
+        let mut ui = Ui::new(global.color);
+        ui.json = global.json;
+        ui.verbose = global.verbose;
+        ui.quiet = global.quiet;
+        Self {
+            ui,
+            yes: global.yes,
+            started: Timestamp::now(),
+            today: jiff::ZonedDateTime::now().date(),
+            typed,
+            mesh_dir: global.mesh.clone(),
+            store_dir: std::env::var_os("GRID_STORE").map(PathBuf::from),
+            identity: IdentityFrom::environment(),
+        }
+    }
+
+    /// The same for a mesh in another folder, with its own store and this identity.
+    pub(super) fn enter(&mut self, folder: &Utf8Path, identity: &Utf8Path) {
+        self.mesh_dir = Some(folder.to_owned());
+        self.store_dir = None;
+        let path = zeroize::Zeroizing::new(identity.to_string());
+        self.identity.given = Some(IdentityText(Arc::new(path)));
+    }
+
+    /// Begins a further command in the same process.
+    pub(super) fn begin(&mut self, typed: &str) {
+        self.started = Timestamp::now();
+        self.typed = typed.to_owned();
+    }
+
+    /// The folder of the declaration: `--mesh`, else the current one or the nearest parent with a `mesh.toml`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn folder(&self) -> Result<Utf8PathBuf, CommandError> {
+        if let Some(folder) = &self.mesh_dir {
+            return Ok(folder.clone());
+        }
+        let here = std::env::current_dir()
+            .map_err(|e| CommandError::failed(format!("the current folder is gone: {e}")))?;
+        let here = Utf8PathBuf::from_path_buf(here).map_err(|path| {
+            CommandError::failed(format!("{}: its name is not UTF-8", path.display()))
+        })?;
+        here.ancestors()
+            .find(|folder| folder.join("mesh.toml").is_file())
+            .map(|folder| {
+                // Shown as it is from here, where it is here.
+                if folder == here {
+                    Utf8PathBuf::from(".")
+                } else {
+                    folder.to_owned()
+                }
+            })
+            .ok_or_else(|| {
+                CommandError::new(
+                    Exit::Declaration,
+                    anyhow::anyhow!("there is no mesh.toml in this folder, nor in one above it"),
+                )
+                .hint("`grid init` makes one, `--mesh DIR` names another folder, `grid try` shows what grid does")
+            })
+    }
+
+    /// Reads and checks the declaration.
+    ///
+    /// # Errors
+    /// When there is none, or it is wrong.
+    pub fn load(&self) -> Result<(Utf8PathBuf, Loaded), CommandError> {
+        let folder = self.folder()?;
+        let loaded = mesh::load(&folder)?;
+        Ok((folder, loaded))
+    }
+
+    /// Where the store of the declaration in `folder` lies.
+    #[must_use]
+    pub fn place(&self, folder: &Utf8Path) -> Place {
+        match &self.store_dir {
+            Some(store) => Place::at(store.clone()),
+            None => Place::beside(folder.as_std_path()),
+        }
+    }
+
+    /// This process, as others see it.
+    #[must_use]
+    pub fn holder(&self, what: &str) -> Holder {
+        Holder::here(&who::user(), what, self.started)
+    }
+
+    /// The operator's identity.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn identity(&self) -> Result<Identity, CommandError> {
+        Ok(self.identity.find()?)
+    }
+
+    /// The sources of a declaration.
+    #[must_use]
+    pub fn sources(&self, folder: &Utf8Path, mesh: &Mesh) -> Arc<FsSources> {
+        let identity = self.identity.clone();
+        Arc::new(FsSources::new(
+            folder.to_owned(),
+            mesh.secrets.clone(),
+            Box::new(move || identity.find().map_err(|e| e.to_string())),
+        ))
+    }
+
+    /// Reads the declaration and the state, under no lock. A mesh that was never pushed has an empty state.
+    ///
+    /// # Errors
+    /// When the declaration is wrong, or the store cannot be read.
+    pub fn reading(&self) -> Result<Reading, CommandError> {
+        let (folder, loaded) = self.load()?;
+        let git = git::place(&folder);
+        let (state, has_store) = match self
+            .open_reading(&folder, "read")
+            .and_then(|mut store| Ok(store.load()?))
+        {
+            Ok(state) => (state, true),
+            Err(error) if is_missing(&error) => (State::new(StoreId([0; 8]), Era(0)), false),
+            Err(error) => return Err(error),
+        };
+        Ok(Reading {
+            loaded,
+            folder,
+            state,
+            has_store,
+            git,
+        })
+    }
+
+    /// Opens the store to read from.
+    ///
+    /// # Errors
+    /// When there is no identity and there is a store.
+    pub fn open_reading(&self, folder: &Utf8Path, what: &str) -> Result<SledStore, CommandError> {
+        let place = self.place(folder);
+        if !place.path().exists() {
+            // Told before a missing identity is: without a store none is needed.
+            return Err(StoreError::Missing {
+                path: place.path().to_owned(),
+            }
+            .into());
+        }
+        let identity = self.identity()?;
+        Ok(SledStore::open_reading(place, identity, self.holder(what)))
+    }
+
+    /// Takes the mesh lock, reads the declaration under it, and opens the store, or makes it.
+    ///
+    /// # Errors
+    /// When the declaration is wrong, the lock is held, or the store cannot be opened.
+    pub fn writing(&mut self, what: &str, wait: Duration) -> Result<Writing, CommandError> {
+        // A declaration that is wrong is told at once, and leaves no store behind.
+        let (folder, _) = self.load()?;
+        let identity = self.identity()?;
+        let place = self.place(&folder);
+        let lock = MeshLock::take(&place, self.holder(what), wait)?;
+        if let Some(dead) = &lock.took_over_from_dead {
+            let text = format!("note: {dead} died and left the lock of this mesh behind");
+            self.ui.note(&super::ui::Line::of(text));
+        }
+        let loaded = mesh::load(&folder)?;
+        let public = identity.public();
+        let mut store =
+            SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
+        let state = store.load()?;
+        let git = git::place(&folder);
+        Ok(Writing {
+            loaded,
+            folder,
+            store,
+            state,
+            identity: public,
+            git,
+        })
+    }
+
+    /// An entry of the journal for this command.
+    #[must_use]
+    pub fn entry(&self, writing: &Writing, exit: Exit) -> Entry {
+        Entry {
+            started: self.started,
+            ended: Some(Timestamp::now()),
+            who: self.holder("").who,
+            identity: Some(writing.identity.clone()),
+            ci: who::ci_job(),
+            command: self.typed.clone(),
+            push: None,
+            machines: std::collections::BTreeMap::new(),
+            declaration: Some(writing.loaded.digest),
+            commit: writing.git.as_ref().map(|place| place.commit.clone()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            outcome: Outcome::Exit(exit.code()),
+        }
+    }
+
+    /// Commits what a command changed, with its entry in the journal, in one transaction.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing was changed.
+    pub fn commit(
+        &self,
+        writing: &mut Writing,
+        mut changes: Vec<Change>,
+        machines: impl IntoIterator<Item = (NodeName, Touched)>,
+    ) -> Result<(), CommandError> {
+        let mut entry = self.entry(writing, Exit::Done);
+        entry.machines.extend(machines);
+        changes.push(Change::Journal(entry));
+        Ok(writing.store.commit(&changes)?)
+    }
+}
+
+/// Whether an error says that there is no store yet.
+pub(super) fn is_missing(error: &CommandError) -> bool {
+    matches!(
+        error.cause.downcast_ref::<StoreError>(),
+        Some(StoreError::Missing { .. })
+    )
+}

@@ -1,0 +1,280 @@
+//! Exit codes (DESIGN.md, section 9), and the error that carries one to the edge of the program.
+//!
+//! Every error of a room is turned into a [`CommandError`] here and nowhere else: what it means for the exit
+//! code is decided in this file, and printed by [`super::run`].
+
+use std::fmt;
+
+use crate::mesh::{Diagnostics, EditError, SelectError};
+use crate::provision::ProvisionError;
+use crate::push::{PushError, Verdict};
+use crate::store::{IdentityError, LockError, StoreError};
+
+/// How the program ends. The numbers are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done; after a push nothing is behind or waiting.
+    Done = 0,
+    /// grid failed.
+    Failed = 1,
+    /// Usage: an unknown flag, machine or service; a selector that matches nothing.
+    Usage = 2,
+    /// The declaration is wrong, or asks for another version of grid.
+    Declaration = 3,
+    /// Some machine could not be sent to, applied or checked, or waits for one.
+    Incomplete = 4,
+    /// Rounds ran out.
+    OutOfRounds = 5,
+    /// With `--exit-code`: something is behind, waits or failed.
+    Behind = 6,
+    /// Another process holds the lock.
+    Locked = 7,
+    /// The store is damaged, sealed for somebody else, or not the one that a machine knows.
+    Store = 8,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// All of them, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::Declaration,
+        Self::Incomplete,
+        Self::OutOfRounds,
+        Self::Behind,
+        Self::Locked,
+        Self::Store,
+        Self::Interrupted,
+    ];
+
+    /// The number that the shell sees.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Declaration => 3,
+            Self::Incomplete => 4,
+            Self::OutOfRounds => 5,
+            Self::Behind => 6,
+            Self::Locked => 7,
+            Self::Store => 8,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// What it means, for the help and the man page.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done; after a push nothing is behind or waiting",
+            Self::Failed => "grid failed",
+            Self::Usage => {
+                "usage: an unknown flag, machine or service; a selector that matches nothing"
+            }
+            Self::Declaration => "the declaration is wrong, or asks for another version of grid",
+            Self::Incomplete => {
+                "some machine could not be sent to, applied or checked, or waits for one"
+            }
+            Self::OutOfRounds => "rounds ran out",
+            Self::Behind => "status --exit-code: something is behind, waits or failed",
+            Self::Locked => "another process holds the lock of the mesh",
+            Self::Store => {
+                "the store is damaged, sealed for somebody else, or not the one that a machine knows"
+            }
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Done => Self::Done,
+            Verdict::Fenced => Self::Store,
+            Verdict::Incomplete => Self::Incomplete,
+            Verdict::OutOfRounds => Self::OutOfRounds,
+        }
+    }
+}
+
+/// Why a command ends without having done what it was asked for.
+#[derive(Debug)]
+pub struct CommandError {
+    /// How the program ends.
+    pub exit: Exit,
+    /// What happened, with its causes.
+    pub cause: anyhow::Error,
+    /// What to type or do next, one line each.
+    pub hints: Vec<String>,
+}
+
+impl CommandError {
+    /// An error with its exit code.
+    pub fn new(exit: Exit, cause: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit,
+            cause: cause.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// A usage error.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Exit::Usage, anyhow::anyhow!("{message}"))
+    }
+
+    /// grid failed.
+    pub fn failed(message: impl fmt::Display) -> Self {
+        Self::new(Exit::Failed, anyhow::anyhow!("{message}"))
+    }
+
+    /// The same, with what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl From<anyhow::Error> for CommandError {
+    fn from(cause: anyhow::Error) -> Self {
+        Self::new(Exit::Failed, cause)
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        let exit = match &error {
+            StoreError::Damaged { .. }
+            | StoreError::SealedForOthers { .. }
+            | StoreError::Format { .. } => Exit::Store,
+            StoreError::NotLocked => Exit::Locked,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<LockError> for CommandError {
+    fn from(error: LockError) -> Self {
+        let exit = match &error {
+            LockError::Held { .. } | LockError::HolderLives { .. } => Exit::Locked,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<Diagnostics> for CommandError {
+    fn from(error: Diagnostics) -> Self {
+        Self::new(Exit::Declaration, error)
+    }
+}
+
+impl From<EditError> for CommandError {
+    fn from(error: EditError) -> Self {
+        let exit = match &error {
+            EditError::UnknownService { .. } | EditError::UnknownNode { .. } => Exit::Usage,
+            EditError::Declaration(_) | EditError::Refused(_) => Exit::Declaration,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<SelectError> for CommandError {
+    fn from(error: SelectError) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<ProvisionError> for CommandError {
+    fn from(error: ProvisionError) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<IdentityError> for CommandError {
+    fn from(error: IdentityError) -> Self {
+        Self::new(Exit::Failed, error)
+    }
+}
+
+impl From<PushError> for CommandError {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Store(error) => error.into(),
+            error @ PushError::UnknownNode(_) => Self::new(Exit::Usage, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_the_ones_that_are_documented() {
+        let table: Vec<String> = Exit::ALL
+            .iter()
+            .map(|exit| format!("{} {}", exit.code(), exit.meaning()))
+            .collect();
+        insta::assert_snapshot!(table.join("\n"), @r#"
+        0 done; after a push nothing is behind or waiting
+        1 grid failed
+        2 usage: an unknown flag, machine or service; a selector that matches nothing
+        3 the declaration is wrong, or asks for another version of grid
+        4 some machine could not be sent to, applied or checked, or waits for one
+        5 rounds ran out
+        6 status --exit-code: something is behind, waits or failed
+        7 another process holds the lock of the mesh
+        8 the store is damaged, sealed for somebody else, or not the one that a machine knows
+        130 interrupted
+        "#);
+    }
+
+    #[test]
+    fn a_push_ends_with_the_code_of_its_verdict() {
+        let code = |verdict| Exit::from(verdict).code();
+        assert_eq!(code(Verdict::Done), 0);
+        assert_eq!(code(Verdict::Incomplete), 4);
+        assert_eq!(code(Verdict::OutOfRounds), 5);
+        assert_eq!(code(Verdict::Fenced), 8);
+    }
+
+    #[test]
+    fn what_a_store_and_a_lock_refuse_has_its_code() {
+        let code = |error: StoreError| CommandError::from(error).exit.code();
+        let path = std::path::PathBuf::from("x");
+        let damaged = StoreError::Damaged {
+            path: path.clone(),
+            why: "torn".into(),
+        };
+        let sealed = StoreError::SealedForOthers {
+            path: path.clone(),
+            recipients: vec![],
+            identity: "age1".into(),
+        };
+        let format = StoreError::Format {
+            record: "machine/atlas".into(),
+            why: "2".into(),
+        };
+        assert_eq!([code(damaged), code(sealed), code(format)], [8, 8, 8]);
+        assert_eq!(code(StoreError::NotLocked), 7);
+        assert_eq!(code(StoreError::Missing { path }), 1);
+        let held = LockError::Held { holder: None };
+        assert_eq!(CommandError::from(held).exit.code(), 7);
+    }
+}

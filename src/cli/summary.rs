@@ -1,0 +1,314 @@
+//! The end of a push: every machine that is not current is named with what keeps it, and what to type next.
+
+use super::exit::{CommandError, Exit};
+use super::phrases::{self, count};
+use super::ui::{Line, Look, Ui};
+use crate::compose::services::Wait;
+use crate::mesh::Mesh;
+use crate::push::{Blocker, Problem, Report, Verdict, Waiting};
+use crate::words::{NodeName, ServiceName, Token};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// As wide as what stands before a machine's name.
+const LABEL: usize = 12;
+
+/// Says how a push ended.
+pub(super) fn tell(
+    ui: &mut Ui,
+    mesh: &Mesh,
+    report: &Report,
+    dry_run: bool,
+) -> Result<(), CommandError> {
+    let mut lines = vec![headline(report, dry_run)];
+    lines.extend(named(mesh, report));
+    ui.results(&lines)?;
+    if dry_run {
+        ui.chat(&Line::of("nothing was minted, sent or written"));
+        return Ok(());
+    }
+    let exit = Exit::from(report.verdict());
+    if exit != Exit::Done {
+        ui.note(&Line::of(format!(
+            "exit {}: {}",
+            exit.code(),
+            exit.meaning()
+        )));
+    }
+    for hint in hints(report) {
+        ui.hint(&hint);
+    }
+    Ok(())
+}
+
+fn headline(report: &Report, dry_run: bool) -> Line {
+    let (look, word) = match report.verdict() {
+        _ if dry_run => (Look::Strong, "dry run"),
+        Verdict::Done => (Look::Good, "done"),
+        Verdict::Fenced => (Look::Bad, "fenced"),
+        Verdict::Incomplete => (Look::Bad, "incomplete"),
+        Verdict::OutOfRounds => (Look::Bad, "out of rounds"),
+    };
+    let sent = if dry_run { "to send" } else { "sent" };
+    let mut parts = vec![
+        format!("{} {sent}", count(report.sent.len(), "machine")),
+        format!("{} failed", report.failed.len()),
+        format!("{} already current", already_current(report)),
+    ];
+    let mut more = |n: usize, what: &str| {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    };
+    let mut waiting = report.waiting.len();
+    if report
+        .waiting
+        .keys()
+        .all(|node| report.failed.contains_key(node))
+    {
+        waiting = 0; // each of them is counted already
+    }
+    more(waiting, if waiting == 1 { "waits" } else { "wait" });
+    more(rolled_back_before(report).count(), "rolled back before");
+    more(report.behind.len(), "behind");
+    more(report.undeclared.len(), "undeclared");
+    if !report.on_hold.is_empty() {
+        let held = report
+            .on_hold
+            .iter()
+            .map(|(node, held)| format!("{node} ({})", phrases::hold(&held.hold)));
+        parts.push(format!(
+            "{} on hold: {}",
+            report.on_hold.len(),
+            phrases::list(held)
+        ));
+    }
+    Line::new()
+        .look(look, word)
+        .plain(format!(": {}", parts.join(", ")))
+}
+
+/// Those that did not fail in this push, but in an earlier one.
+fn rolled_back_before(report: &Report) -> impl Iterator<Item = &NodeName> {
+    let failed = |node: &&NodeName| !report.failed.contains_key(*node);
+    report.rolled_back.iter().filter(failed)
+}
+
+/// Those that are current and were not sent to.
+fn already_current(report: &Report) -> usize {
+    let sent_and_current = report
+        .sent
+        .iter()
+        .filter(|node| {
+            !report.failed.contains_key(*node)
+                && !report.behind.contains_key(*node)
+                && !report.rolled_back.contains(*node)
+                && !report.on_hold.contains_key(*node)
+        })
+        .count();
+    report.current.saturating_sub(sent_and_current)
+}
+
+/// A line for every machine that is not current.
+fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
+    let mut lines: Vec<(&str, Look, &NodeName, String)> = Vec::new();
+    let mut line = |label, look, node, text| lines.push((label, look, node, text));
+    for (node, problem) in &report.failed {
+        line("failed", Look::Bad, node, phrases::problem(problem));
+    }
+    for node in rolled_back_before(report) {
+        let text = "rolled back from what it should be, and nothing has changed since";
+        line("failed", Look::Bad, node, text.to_owned());
+    }
+    for (node, waiting) in &report.waiting {
+        for (service, waiting) in waiting {
+            let text = match phrases::blocked(&blocked(report, waiting)) {
+                blocked if blocked.is_empty() => waits(service, waiting),
+                blocked => format!("{}: {blocked}", waits(service, waiting)),
+            };
+            line("waits", Look::Warn, node, text);
+        }
+    }
+    for (node, services) in &report.revoked {
+        let text = format!("{} revoked, so not started", phrases::list(services));
+        line("revoked", Look::Warn, node, text);
+    }
+    for (node, reasons) in &report.behind {
+        line("behind", Look::Warn, node, phrases::reasons(reasons));
+    }
+    for (node, held) in &report.on_hold {
+        let mut text = Vec::new();
+        if held.uncertain {
+            text.push("nobody knows what it holds".to_owned());
+        }
+        if !held.owes.is_empty() {
+            text.push(format!(
+                "its list of {} is not what it should be",
+                phrases::list(&held.owes)
+            ));
+        }
+        if held.named {
+            text.push("it was named, and not sent to".to_owned());
+        }
+        if !text.is_empty() {
+            line("on hold", Look::Warn, node, text.join("; "));
+        }
+    }
+    for (node, address) in &report.undeclared {
+        let text = match address.as_str() {
+            "" => "it left the declaration".to_owned(),
+            address if mesh.nodes.contains_key(node) => {
+                format!(
+                    "it may still hold what it was sent at {address}, where it was last reached"
+                )
+            }
+            address => format!("it left the declaration, and was last reached at {address}"),
+        };
+        line("undeclared", Look::Warn, node, text);
+    }
+    let width = lines
+        .iter()
+        .map(|(_, _, node, _)| node.as_str().len())
+        .max();
+    let width = width.unwrap_or(0).saturating_add(2);
+    lines
+        .into_iter()
+        .map(|(label, look, node, text)| {
+            Line::new()
+                .column(look, label, LABEL)
+                .column(Look::Strong, node, width)
+                .plain(text)
+        })
+        .collect()
+}
+
+fn waits(service: &ServiceName, waiting: &Waiting) -> String {
+    match &waiting.wait {
+        Wait::Grant(providers) => format!("{service} waits for {}", phrases::list(providers)),
+        Wait::Removal(nodes) => {
+            format!(
+                "{service} waits until it is removed from {}",
+                phrases::list(nodes)
+            )
+        }
+    }
+}
+
+/// What blocks, where a machine that failed in this push is known to have.
+pub(super) fn blocked(
+    report: &Report,
+    waiting: &Waiting,
+) -> BTreeMap<ServiceName, BTreeSet<Blocker>> {
+    let failed =
+        |node: &NodeName| report.failed.contains_key(node) || report.rolled_back.contains(node);
+    let known = |blocker: &Blocker| match blocker {
+        Blocker::Pending(node) | Blocker::Uncertain(node) if failed(node) => {
+            Blocker::Failed(node.clone())
+        }
+        other => other.clone(),
+    };
+    waiting
+        .blocked
+        .iter()
+        .map(|(provider, blockers)| (provider.clone(), blockers.iter().map(known).collect()))
+        .collect()
+}
+
+/// What to type next. Never a machine that nobody named: `grid push --behind` sends to whoever is behind.
+fn hints(report: &Report) -> Vec<String> {
+    let mut hints = fences(report);
+    for (node, problem) in &report.failed {
+        if let Some(hint) = phrases::failure_of(problem).and_then(|f| f.hint.as_ref()) {
+            hints.push(format!("{node}: {hint}"));
+        }
+    }
+    for (node, held) in &report.on_hold {
+        if held.named || !held.owes.is_empty() {
+            hints.push(format!(
+                "`grid unhold {node}` ends its hold, `grid push --behind` then sends what it lacks"
+            ));
+        }
+    }
+    for provider in unassigned(report) {
+        hints.push(format!(
+            "`grid assign {provider} NODE` puts {provider} on a machine, `grid push --behind` then goes on"
+        ));
+    }
+    for node in report.undeclared.keys() {
+        hints.push(format!(
+            "`grid forget {node}` takes {node} as gone, once it is"
+        ));
+    }
+    match report.verdict() {
+        Verdict::Done | Verdict::Fenced => {}
+        Verdict::OutOfRounds => hints.push(
+            "`grid push --behind` goes on from here; --max-rounds sets how many rounds a push may take"
+                .to_owned(),
+        ),
+        Verdict::Incomplete => {
+            let nodes = to_mend(report);
+            if !nodes.is_empty() {
+                hints.push(format!(
+                    "mend what is wrong on {}, then `grid push --behind` finishes this",
+                    phrases::list(nodes)
+                ));
+            } else if hints.is_empty() {
+                hints.push("`grid push --behind` finishes this".to_owned());
+            }
+        }
+    }
+    hints
+}
+
+/// Providers that somebody waits for and that are on no machine.
+fn unassigned(report: &Report) -> BTreeSet<&ServiceName> {
+    report
+        .waiting
+        .values()
+        .flat_map(BTreeMap::values)
+        .flat_map(|waiting| &waiting.blocked)
+        .filter(|(_, blockers)| blockers.contains(&Blocker::Unassigned))
+        .map(|(provider, _)| provider)
+        .collect()
+}
+
+/// The machines that have to be mended.
+fn to_mend(report: &Report) -> BTreeSet<&NodeName> {
+    report.failed.keys().chain(&report.rolled_back).collect()
+}
+
+/// Who was there, and what taking over does: once for all machines that hold what the same push sent.
+fn fences(report: &Report) -> Vec<String> {
+    let mut by_holder: BTreeMap<Option<String>, (Option<&Token>, Vec<&NodeName>)> = BTreeMap::new();
+    for (node, problem) in &report.failed {
+        if let Problem::Fenced { held, .. } = problem {
+            let holder = held
+                .as_ref()
+                .map(|token| format!("{} {}", token.store, token.push));
+            let (_, nodes) = by_holder
+                .entry(holder)
+                .or_insert_with(|| (held.as_ref(), Vec::new()));
+            nodes.push(node);
+        }
+    }
+    by_holder
+        .into_values()
+        .map(|(token, nodes)| {
+            let (names, hold) = match nodes.as_slice() {
+                [node] => (node.to_string(), "holds"),
+                nodes => (phrases::list(nodes), "hold"),
+            };
+            let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+            let typed = typed.join(" ");
+            match token {
+                Some(token) => format!(
+                    "{names} {hold} what push {} of store {} sent: find out who that was (the machine's log is above) and push \
+                     from that store; or `grid push {typed} --take-over` replaces it, and the other store is then fenced in its turn",
+                    token.push, token.store
+                ),
+                None => format!(
+                    "{names} {hold} nothing, though something was sent: `grid push {typed} --take-over` sends all of it again"
+                ),
+            }
+        })
+        .collect()
+}

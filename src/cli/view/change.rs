@@ -1,0 +1,158 @@
+//! What a command that changes something has changed: `assign`, `issue`, `hold` and their like, as text and as
+//! JSON.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::words::{NodeName, ServiceName};
+
+/// What a command changed, and who is behind now.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct ChangeView {
+    /// In order.
+    pub changed: Vec<Changed>,
+    /// The machines that are behind now: `grid push --behind` sends to them.
+    pub behind: BTreeSet<NodeName>,
+}
+
+/// One thing that was changed.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "what")]
+pub enum Changed {
+    /// A service is on these machines, and no other, in the declaration.
+    Assigned {
+        /// Which.
+        service: ServiceName,
+        /// Where.
+        nodes: BTreeSet<NodeName>,
+    },
+    /// A service is on no machine, in the declaration.
+    Unassigned {
+        /// Which.
+        service: ServiceName,
+        /// Where it was.
+        nodes: BTreeSet<NodeName>,
+    },
+    /// An account was minted.
+    Minted {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// Which generation.
+        generation: u32,
+    },
+    /// There was an account, and it stands by hand now.
+    ByHand {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// Its newest generation.
+        generation: u32,
+    },
+    /// An account was closed, every generation of it.
+    Revoked {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+    },
+    /// A further generation was minted.
+    Rotated {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// The new generation.
+        generation: u32,
+        /// Whether the older ones were closed at once.
+        cut: bool,
+    },
+    /// A machine is not sent to.
+    Held {
+        /// Which.
+        node: NodeName,
+        /// Why, and until when.
+        hold: String,
+    },
+    /// A machine is sent to again.
+    Unheld {
+        /// Which.
+        node: NodeName,
+    },
+    /// A machine, or a service on it, is taken as gone.
+    Forgotten {
+        /// Which machine.
+        node: NodeName,
+        /// Which service; absent: all of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        service: Option<ServiceName>,
+    },
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |nodes: &BTreeSet<NodeName>| crate::cli::phrases::list(nodes);
+        match self {
+            Self::Assigned { service, nodes } => {
+                write!(f, "assigned {service} to {}", names(nodes))
+            }
+            Self::Unassigned { service, nodes } if nodes.is_empty() => {
+                write!(f, "{service} was on no machine already")
+            }
+            Self::Unassigned { service, nodes } => {
+                write!(f, "took {service} from {}", names(nodes))
+            }
+            Self::Minted {
+                provider,
+                consumer,
+                generation,
+            } => write!(f, "minted {provider}/{consumer}, generation {generation}"),
+            Self::ByHand {
+                provider,
+                consumer,
+                generation,
+            } => write!(
+                f,
+                "{provider}/{consumer} has an account, generation {generation}; it now stands also where nobody consumes it"
+            ),
+            Self::Revoked { provider, consumer } => write!(
+                f,
+                "revoked {provider}/{consumer}: the next push closes the account and does not start {consumer} again \
+                 until `grid issue {provider}/{consumer}` gives it a new one"
+            ),
+            Self::Rotated {
+                provider,
+                consumer,
+                generation,
+                cut: false,
+            } => write!(
+                f,
+                "minted {provider}/{consumer}, generation {generation}; the older one goes once nobody uses it"
+            ),
+            Self::Rotated {
+                provider,
+                consumer,
+                generation,
+                cut: true,
+            } => write!(
+                f,
+                "minted {provider}/{consumer}, generation {generation}; the next push closes the older ones at once"
+            ),
+            Self::Held { node, hold } => write!(f, "{node} is on hold: {hold}"),
+            Self::Unheld { node } => write!(f, "{node} is not on hold any more"),
+            Self::Forgotten {
+                node,
+                service: None,
+            } => write!(f, "forgot {node}: what it held is taken as gone"),
+            Self::Forgotten {
+                node,
+                service: Some(service),
+            } => write!(
+                f,
+                "forgot {service} on {node}: it is taken as gone from there"
+            ),
+        }
+    }
+}

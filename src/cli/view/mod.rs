@@ -1,0 +1,36 @@
+//! What `--json` prints. Field names are stable: a view only ever grows by optional fields. The schemas under
+//! `schemas/` are generated from these very types.
+
+mod change;
+mod check;
+mod compose;
+mod history;
+mod provisions;
+mod push;
+mod status;
+
+pub use change::{ChangeView, Changed};
+pub use check::{CheckView, Checked};
+pub use compose::ComposeView;
+pub use history::{HistoryEntry, HistoryView};
+pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
+pub use push::{
+    AppliedView, BlockerView, Ended, FailureView, FenceView, HeldView, ProblemView, PushEvent,
+    WaitView, WaitingView,
+};
+pub use status::{MachineState, MachineView, StatusView};
+
+/// Every schema that is committed under `schemas/`: the file's name without `.schema.json`, and its content.
+/// The declaration's own, `mesh`, is `crate::mesh::schema`.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+    vec![
+        ("change", schemars::schema_for!(ChangeView)),
+        ("check", schemars::schema_for!(CheckView)),
+        ("compose", schemars::schema_for!(ComposeView)),
+        ("history", schemars::schema_for!(HistoryView)),
+        ("provisions", schemars::schema_for!(ProvisionsView)),
+        ("push", schemars::schema_for!(PushEvent)),
+        ("status", schemars::schema_for!(StatusView)),
+    ]
+}

@@ -1,0 +1,49 @@
+//! `grid provisions --json`.
+
+use std::collections::BTreeSet;
+
+use crate::provision::State;
+use crate::words::{Era, NodeName, ServiceName};
+
+/// All accounts.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct ProvisionsView {
+    /// In order of provider and consumer.
+    pub provisions: Vec<ProvisionView>,
+}
+
+/// One consumer's account on one provider.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct ProvisionView {
+    /// Who gives it.
+    pub provider: ServiceName,
+    /// Who has it.
+    pub consumer: ServiceName,
+    /// Whether it was issued by hand, so that it stands without a consumption.
+    pub by_hand: bool,
+    /// Whether the declaration assigns the consumer and has it consume the provider.
+    pub declared: bool,
+    /// Its generations, oldest first.
+    pub generations: Vec<GenerationView>,
+}
+
+/// One generation of an account.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct GenerationView {
+    /// Counted from 1.
+    pub number: u32,
+    /// Of the store that minted it.
+    pub era: Era,
+    /// Whether it may be on a list.
+    pub state: State,
+    /// The account's name at the provider; absent: the declaration has no such provider any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
+    /// The machines that hold it, or may hold it, in a binding.
+    pub used_on: BTreeSet<NodeName>,
+    /// The provider's machines that have acknowledged it.
+    pub admitted_on: BTreeSet<NodeName>,
+    /// The plain secret: of the newest generation, and only with `--show-secrets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}

@@ -1,0 +1,95 @@
+//! `grid status --json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::push::WaitingView;
+use crate::push::Reason;
+use crate::words::{Digest, MeshName, NodeName, ServiceName};
+
+/// How a mesh stands, as far as its store knows.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct StatusView {
+    /// Which.
+    pub mesh: MeshName,
+    /// The number of the last push; 0: there was none.
+    pub push: u64,
+    /// The machines, declared or not, in order of name.
+    pub machines: Vec<MachineView>,
+}
+
+/// How one machine stands.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct MachineView {
+    /// Which.
+    pub node: NodeName,
+    /// In one word; the first that fits.
+    pub state: MachineState,
+    /// The digest of what it last acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Digest>,
+    /// Why it is behind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+    /// What waits on it, and for whom.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub waits: BTreeMap<ServiceName, WaitingView>,
+    /// What is revoked on it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub revoked: BTreeSet<ServiceName>,
+    /// Why it is on hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
+    /// Where it was last reached, if the declaration no longer says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached_at: Option<String>,
+}
+
+/// How a machine stands, in one word.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum MachineState {
+    /// It left the declaration.
+    Undeclared,
+    /// It is on hold.
+    OnHold,
+    /// A send to it is not settled.
+    Uncertain,
+    /// It was rolled back from what it should be, and nothing has changed since.
+    RolledBack,
+    /// It was never sent to.
+    NeverSent,
+    /// What it holds is not what it should be.
+    Behind,
+    /// It holds all that it can have for now, and the rest waits.
+    Waits,
+    /// It is as it should be.
+    Current,
+}
+
+impl MachineState {
+    /// For people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Undeclared => "undeclared",
+            Self::OnHold => "on hold",
+            Self::Uncertain => "uncertain",
+            Self::RolledBack => "rolled back",
+            Self::NeverSent => "never sent",
+            Self::Behind => "behind",
+            Self::Waits => "waits",
+            Self::Current => "current",
+        }
+    }
+
+    /// Whether `--exit-code` counts it.
+    #[must_use]
+    pub const fn is_to_be_mended(self) -> bool {
+        matches!(
+            self,
+            Self::Uncertain | Self::RolledBack | Self::NeverSent | Self::Behind | Self::Waits
+        )
+    }
+}
