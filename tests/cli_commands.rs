@@ -1,0 +1,464 @@
+//! What an operator sees of every other command.
+
+mod support;
+
+use support::{Bench, three_machines};
+
+#[test]
+fn try_shows_the_main_job_and_leaves_the_mesh_to_play_with() {
+    let bench = Bench::bare();
+    let tried = bench.grid(&["try"]).exits(0);
+    let folder = tried
+        .stdout()
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("export GRID_MESH="))
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .unwrap();
+    assert!(folder.starts_with("[DIR]/tmp/grid-try-"), "{folder}");
+    let status = bench.grid(&["try", "again"]).exits(0);
+    assert!(status.stdout().contains("flushed"));
+    bench.grid(&["try", "again"]).exits(2);
+}
+
+#[test]
+fn a_new_mesh_begins_with_files_that_are_never_overwritten() {
+    let bench = Bench::bare();
+    let first = bench.grid(&["init", "--name", "prod"]).exits(0);
+    let identity = std::fs::metadata(bench.path("../config/grid/identity.txt")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&identity.permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    bench.file("mesh.toml", "[mesh]\nname = \"mine\"\n");
+    let second = bench.grid(&["init", "--name", "prod"]).exits(0);
+    let check = bench.grid(&["check"]).exits(0);
+    assert_eq!(bench.read("mesh.toml"), "[mesh]\nname = \"mine\"\n");
+    insta::assert_snapshot!(first.all() + &second.all() + &check.all(), @r#"
+    $ grid init --name prod
+    wrote  mesh.toml
+    wrote  .gitignore
+    wrote  schemas/mesh.schema.json
+    wrote  [DIR]/config/grid/identity.txt, your identity: it opens the stored secrets, so back it up
+    ! next: write your machines into mesh.toml, then `grid check` says whether all is right
+    ! next: `grid push --all` sends to all of them
+    $ grid init --name prod
+    kept   mesh.toml, which was there
+    kept   .gitignore, which was there
+    kept   schemas/mesh.schema.json, which was there
+    kept   your identity, [KEY]
+    ! next: write your machines into mesh.toml, then `grid check` says whether all is right
+    ! next: `grid push --all` sends to all of them
+    $ grid check
+    mine: 0 machines and 0 services in 1 file, nothing wrong
+    "#);
+}
+
+#[test]
+fn all_errors_of_a_declaration_are_shown_at_once() {
+    let bench = Bench::new(
+        "[mesh]\nname = \"prod\"\n\n[nodes.atlas]\nadress = \"10.0.0.1\"\n\n[services.billing]\nnode = \"atals\"\nconsumes = [\"broker\"]\n",
+    );
+    let check = bench.grid(&["check"]).exits(3);
+    let push = bench.grid(&["push", "--all"]).exits(3);
+    assert_eq!(check.stderr(), push.stderr());
+    assert!(!bench.path(".grid").exists());
+    let json = bench.grid(&["check", "--json"]).exits(3);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(view["result"], "wrong");
+    insta::assert_snapshot!(check.all(), @r#"
+    $ grid check
+    ! error: mesh.toml:5:1: there is no key `adress` here
+    !   5 | adress = "10.0.0.1"
+    !     | ^^^^^^
+    !     = did you mean `address`?
+    ! 
+    ! mesh.toml:8:8: there is no machine atals
+    !   8 | node = "atals"
+    !     |        ^^^^^^^
+    !     = did you mean "atlas"?
+    ! 
+    ! mesh.toml:9:13: there is no service broker
+    !   9 | consumes = ["broker"]
+    !     |             ^^^^^^^^
+    !     = declare it as `[services.broker]`
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn a_declaration_for_another_version_of_grid_is_exit_3() {
+    let bench = Bench::new("[mesh]\nname = \"prod\"\ngrid = \">=99\"\n");
+    insta::assert_snapshot!(bench.grid(&["status"]).exits(3).all(), @r#"
+    $ grid status
+    ! error: mesh.toml:3:8: this declaration asks for grid >=99, and this is grid 0.1.0
+    !   3 | grid = ">=99"
+    !     |        ^^^^^^
+    !     = install a version that it asks for, or change `grid` if this one may push it
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
+    let bench = three_machines();
+    let mut all = String::new();
+    for arguments in [
+        &["push"][..],
+        &["push", "borealsi"],
+        &["push", "@eu"],
+        &["push", "borealis", "--behind"],
+        &["pusk"],
+        &["status", "atals"],
+        &["assign", "biling", "borealis"],
+        &["assign", "billing", "boralis"],
+        &["issue", "acounts/billing"],
+        &["issue", "accounts/bill"],
+        &["issue", "billing"],
+        &["revoke", "accounts/billing"],
+        &["rotate", "'*/x*'"],
+        &["hold", "atlas", "x", "--until", "2001-01-01"],
+        &["forget", "atlas", "--yes"],
+        &["compose", "atlsa"],
+        &["history", "7"],
+    ] {
+        all.push_str(&bench.grid(arguments).exits(2).all());
+    }
+    insta::assert_snapshot!(all, @r#"
+    $ grid push
+    ! error: say what to push: `grid push NODE…` names machines (or @TAG), `grid push --behind` takes those that are behind, `grid push --all` names all that are not on hold
+    [exit 2]
+    $ grid push borealsi
+    ! error: there is no machine borealsi in this mesh; did you mean borealis?
+    [exit 2]
+    $ grid push @eu
+    ! error: no machine carries the tag @eu
+    [exit 2]
+    $ grid push borealis --behind
+    ! error: the argument '[NODE]...' cannot be used with '--behind'
+    ! 
+    ! Usage: grid push <NODE>...
+    ! 
+    ! For more information, try '--help'.
+    [exit 2]
+    $ grid pusk
+    ! error: unrecognized subcommand 'pusk'
+    ! 
+    !   tip: a similar subcommand exists: 'push'
+    ! 
+    ! Usage: grid [OPTIONS] <COMMAND>
+    ! 
+    ! For more information, try '--help'.
+    [exit 2]
+    $ grid status atals
+    ! error: there is no machine atals in this mesh; did you mean atlas?
+    [exit 2]
+    $ grid assign biling borealis
+    ! error: there is no service biling in this mesh; did you mean billing?
+    [exit 2]
+    $ grid assign billing boralis
+    ! error: there is no machine boralis in this mesh; did you mean borealis?
+    [exit 2]
+    $ grid issue acounts/billing
+    ! error: there is no provider acounts in this mesh; did you mean accounts?
+    [exit 2]
+    $ grid issue accounts/bill
+    ! error: there is no service bill in this mesh
+    ! next: `grid issue accounts/bill --outside` issues an account for a consumer outside the mesh
+    [exit 2]
+    $ grid issue billing
+    ! error: "billing" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    [exit 2]
+    $ grid revoke accounts/billing
+    ! error: accounts/billing has no account yet: `grid issue accounts/billing` gives it one, or the next push does
+    [exit 2]
+    $ grid rotate '*/x*'
+    ! error: "'*/x*'" matches no account
+    [exit 2]
+    $ grid hold atlas x --until 2001-01-01
+    ! error: a hold until 2001-01-01 would have ended already
+    [exit 2]
+    $ grid forget atlas --yes
+    ! error: atlas was never sent to: there is nothing to forget
+    [exit 2]
+    $ grid compose atlsa
+    ! error: there is no machine atlsa in this mesh; did you mean atlas?
+    [exit 2]
+    $ grid history 7
+    ! error: the journal has no push 7
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
+    let bench = three_machines();
+    bench.grid(&["push", "--all"]).exits(0);
+    let mut all = bench.grid(&["issue", "accounts/billing"]).exits(0).all();
+    all.push_str(
+        &bench
+            .grid(&["issue", "accounts/report", "--outside"])
+            .exits(0)
+            .all(),
+    );
+    bench.grid(&["assign", "billing", "borealis"]).exits(0);
+    bench.grid(&["push", "borealis"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 2);
+    for arguments in [
+        &["provisions"][..],
+        &["rotate", "accounts/*"],
+        &["push", "--behind"],
+        &["rotate", "accounts/billing", "--cut"],
+        &["push", "--behind"],
+        &["revoke", "*/billing"],
+        &["provisions"],
+        &["push", "--behind"],
+        &["issue", "accounts/billing"],
+        &["push", "--behind"],
+    ] {
+        let seen = bench.grid(arguments);
+        all.push_str(&seen.all());
+    }
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 2);
+    insta::assert_snapshot!(all, @r#"
+    $ grid issue accounts/billing
+    minted accounts/billing, generation 1
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid issue accounts/report --outside
+    minted accounts/report, generation 1
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid provisions
+    accounts/billing  generation 1   live     admitted on atlas         used on borealis  by hand
+    accounts/report   generation 1   live     admitted on atlas         not used  by hand
+    $ grid rotate accounts/*
+    minted accounts/billing, generation 2; the older one goes once nobody uses it
+    minted accounts/report, generation 2; the older one goes once nobody uses it
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push --behind
+    try  push 3  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 2) +report (generation 2) -report  sent [TIME] s, loaded accounts
+    round 1  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
+    round 2  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    done: 2 machines sent, 0 failed, 1 already current
+    $ grid rotate accounts/billing --cut
+    minted accounts/billing, generation 3; the next push closes the older ones at once
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push --behind
+    try  push 4  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 3) -billing (generation 2)  sent [TIME] s, loaded accounts
+    round 1  borealis  flushed  billing gets generation 3 of accounts  sent [TIME] s, check ok
+    done: 2 machines sent, 0 failed, 1 already current
+    $ grid revoke */billing
+    revoked accounts/billing: the next push closes the account and does not start billing again until `grid issue accounts/billing` gives it a new one
+    behind now: atlas, borealis
+    ! next: the next push carries it: `grid push --behind`
+    $ grid provisions
+    accounts/billing  generation 3   revoked  admitted on atlas         used on borealis  by hand
+    accounts/report   generation 2   live     admitted on atlas         not used  by hand
+    $ grid push --behind
+    try  push 5  maria@lap3
+    round 0  atlas     flushed  grants of accounts: -billing (generation 3)  sent [TIME] s, loaded accounts
+    round 0  borealis  flushed  billing leaves; billing is revoked    sent [TIME] s, removed billing
+    done: 2 machines sent, 0 failed, 1 already current
+    revoked     borealis  billing revoked, so not started
+    $ grid issue accounts/billing
+    minted accounts/billing, generation 4
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push --behind
+    try  push 6  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 4)  sent [TIME] s, loaded accounts
+    round 1  borealis  flushed  services/billing, 8 files             sent [TIME] s, check ok
+    done: 2 machines sent, 0 failed, 1 already current
+    "#);
+}
+
+#[test]
+fn a_service_leaves_and_a_machine_is_forgotten() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    bench.grid(&["push", "--all"]).exits(0);
+    let mut all = bench.grid(&["unassign", "billing"]).exits(0).all();
+    all.push_str(&bench.grid(&["push", "--behind"]).exits(0).all());
+    assert_eq!(bench.read("machines/atlas/accounts"), "");
+    bench.edit("[nodes.cygnus]\nroot = \"machines/cygnus/grid\"\n", "");
+    bench.edit(
+        "[services.notice]\nnode = \"cygnus\"\n",
+        "[services.notice]\n",
+    );
+    for arguments in [
+        &["status"][..],
+        &["push", "--behind"],
+        &["forget", "cygnus"],
+        &["forget", "cygnus", "--service", "notize", "--yes"],
+        &["forget", "cygnus", "--service", "notice", "--yes"],
+        &["forget", "cygnus", "--yes"],
+        &["status"],
+        &["history"],
+    ] {
+        all.push_str(&bench.grid(arguments).all());
+    }
+    insta::assert_snapshot!(all, @r#"
+    $ grid unassign billing
+    took billing from borealis
+    behind now: borealis
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  borealis  flushed  billing leaves                        sent [TIME] s, removed billing
+    round 1  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    done: 2 machines sent, 0 failed, 1 already current
+    $ grid status
+    try  last push 2
+    atlas     current
+    borealis  current
+    cygnus    undeclared   last reached at cygnus
+    3 machines: 2 current, 1 undeclared
+    $ grid push --behind
+    try  push 3  maria@lap3
+    done: 0 machines sent, 0 failed, 2 already current, 1 undeclared
+    undeclared  cygnus  it left the declaration, and was last reached at cygnus
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is
+    $ grid forget cygnus
+    ! error: this cannot be taken back, and nobody can be asked here: say --yes
+    [exit 2]
+    $ grid forget cygnus --service notize --yes
+    ! error: cygnus holds no service notize; did you mean notice?
+    [exit 2]
+    $ grid forget cygnus --service notice --yes
+    forgot notice on cygnus: it is taken as gone from there
+    $ grid forget cygnus --yes
+    forgot cygnus: what it held is taken as gone
+    $ grid status
+    try  last push 3
+    atlas     current
+    borealis  current
+    2 machines: 2 current
+    $ grid history
+    1     [WHEN]  ok        push 1      maria@lap3  grid push --all
+    2     [WHEN]  ok                    maria@lap3  grid unassign billing
+    3     [WHEN]  ok        push 2      maria@lap3  grid push --behind
+    4     [WHEN]  ok        push 3      maria@lap3  grid push --behind
+    5     [WHEN]  ok                    maria@lap3  grid forget cygnus --service notice --yes
+    6     [WHEN]  ok                    maria@lap3  grid forget cygnus --yes
+    "#);
+}
+
+#[test]
+fn a_composed_machine_is_shown_by_hash_and_written_without_its_secrets() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    bench.grid(&["push", "--all"]).exits(0);
+    bench
+        .grid(&["compose", "borealis", "--out", "plain"])
+        .exits(0);
+    let password = "services/billing/bindings/accounts/password";
+    assert_eq!(bench.read(&format!("plain/{password}")), "[redacted]\n");
+    assert_eq!(
+        bench.read("plain/services/billing/bindings/accounts/host"),
+        "atlas"
+    );
+    bench
+        .grid(&["compose", "borealis", "--out", "open", "--show-secrets"])
+        .exits(0);
+    assert_eq!(bench.read(&format!("open/{password}")).len(), 43);
+    bench
+        .grid(&["compose", "borealis", "--out", "open"])
+        .exits(2);
+    let history = bench.grid(&["history", "--last", "1"]).exits(0);
+    assert!(
+        history.stdout().contains("--show-secrets"),
+        "{}",
+        history.all()
+    );
+    let manifest: serde_json::Value =
+        serde_json::from_slice(bench.grid(&["compose", "borealis"]).exits(0).raw()).unwrap();
+    assert_eq!(manifest["node"], "borealis");
+}
+
+#[test]
+fn a_held_lock_is_exit_7_and_names_its_holder() {
+    let bench = three_machines();
+    bench.grid(&["push", "--all"]).exits(0);
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
+    );
+    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
+    while !bench.path("machines/cygnus/applying").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
+    }
+    let refused = bench.grid(&["assign", "billing", "borealis"]).exits(7);
+    let unlock = bench.grid(&["unlock"]).exits(7);
+    // Reading waits for no push.
+    bench.grid(&["status"]).exits(0);
+    bench.file("machines/cygnus/go", "");
+    let waited = bench.grid(&["push", "--behind", "--wait=60s"]).exits(0);
+    assert!(push.wait().unwrap().success());
+    let free = bench.grid(&["unlock"]).exits(0);
+    assert!(waited.stdout().contains("done"));
+    insta::assert_snapshot!(refused.all() + &unlock.all() + &free.all(), @r#"
+    $ grid assign billing borealis
+    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh: wait for it with --wait, or `grid unlock` if that process is gone for good
+    [exit 7]
+    $ grid unlock
+    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock and its process is running on this host: wait for it, or end process [PID]
+    [exit 7]
+    $ grid unlock
+    nobody held the lock
+    "#);
+}
+
+#[test]
+fn a_store_that_is_damaged_or_sealed_for_somebody_else_is_exit_8() {
+    let bench = three_machines();
+    bench.grid(&["push", "--all"]).exits(0);
+    let other = Bench::new("[mesh]\nname = \"other\"\n");
+    let identity = other.path("../config/grid/identity.txt");
+    let sealed = bench
+        .grid_with(("GRID_IDENTITY", identity.to_str().unwrap()), &["status"])
+        .exits(8);
+    std::fs::write(bench.path(".grid/witness"), "nonsense").unwrap();
+    std::fs::remove_dir_all(bench.path(".grid/db")).unwrap();
+    let damaged = bench.grid(&["status"]).exits(8);
+    assert!(damaged.stderr().contains("damaged"), "{}", damaged.all());
+    insta::assert_snapshot!(sealed.all(), @r#"
+    $ grid status
+    ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and the identity at hand is [KEY]: ask one of them to add that key to `recipients` in mesh.toml and to push, or use one of theirs with $GRID_IDENTITY
+    [exit 8]
+    "#);
+}
+
+#[test]
+fn a_missing_identity_is_named_with_what_makes_one() {
+    let bench = Bench::bare();
+    bench.file("mesh.toml", "[mesh]\nname = \"prod\"\n");
+    insta::assert_snapshot!(bench.grid(&["push", "--all"]).exits(1).all(), @r#"
+    $ grid push --all
+    ! error: there is no identity at [DIR]/config/grid/identity.txt: `grid init` makes one, or name yours with $GRID_IDENTITY
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = three_machines();
+    let mut command = bench.command(&["completions", "bash"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
