@@ -1,17 +1,46 @@
 //! The receiving script, under three shells, over the courier `local`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)] // a test may fall
 
 mod delivery_bed;
 
 use std::fs;
 use std::path::Path;
 
-use delivery_bed::{Bed, Shell, service};
-use grid::delivery::{FailedStep, Outcome};
+use delivery_bed::{Bed, Service, Shell, failure, grants, name, service, token};
+use grid::delivery::{FailedStep, Outcome, Progress};
 
 under_every_shell!(
     a_first_send_puts_everything_in_force,
     a_second_contact_transfers_and_applies_nothing,
     only_what_changed_is_sent_and_applied,
+    an_edited_file_that_is_carried_over_is_sent_after_all,
+    what_was_edited_by_hand_is_mended_at_a_contact,
+    a_list_that_was_lost_is_loaded_again_at_a_contact,
+    the_fence_lets_in_whom_it_knows_and_nobody_else,
+    a_failing_test_changes_nothing,
+    a_failing_apply_is_rolled_back_and_the_newer_list_stays,
+    a_failing_load_and_a_failing_check_are_told_apart,
+    a_first_release_that_fails_is_removed_altogether,
+    a_roll_back_that_fails_is_uncertain_until_it_is_asked,
+    a_command_that_hangs_is_ended_by_its_limit,
+    output_is_bounded_cleaned_and_shown,
+    a_daemon_left_behind_holds_nothing_up,
+    installed_files_are_saved_restored_and_removed,
+    a_provider_that_leaves_is_told_to_admit_nobody_first,
+    a_provider_that_runs_is_told_before_it_is_applied,
+    a_check_is_repeated_until_it_holds,
+    a_dead_holder_of_the_lock_is_taken_over_and_a_live_one_is_not,
+    a_current_that_is_a_folder_is_left_alone,
+    a_machine_that_lacks_a_tool_says_which,
+    an_owner_that_does_not_exist_is_named_before_anything_changes,
+    what_nobody_else_has_comes_from_the_machine_itself,
+    everything_killed_at_any_place_is_settled_by_the_next_question,
+    everything_killed_in_a_roll_back_is_rolled_back_again,
 );
 
 fn a_first_send_puts_everything_in_force(shell: Shell) {
@@ -97,4 +126,714 @@ fn only_what_changed_is_sent_and_applied(shell: Shell) {
         fs::metadata("/").is_ok(),
         Option::<Outcome>::None,
     );
+}
+
+fn an_edited_file_that_is_carried_over_is_sent_after_all(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let app = |b: &str| service("app").file("a", "1").file("b", b);
+    bed.applied(&[app("2").logged(&bed)]);
+    fs::write(bed.current().join("services/app/a"), "edited").unwrap();
+    bed.applied(&[app("3").logged(&bed)]);
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    fs::remove_file(bed.current().join("services/app/a")).unwrap();
+    bed.applied(&[app("4").logged(&bed)]);
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    // What the controller thinks the machine holds may be wrong altogether.
+    bed.base = Some(delivery_bed::bundle(&[app("5")]).manifest);
+    bed.applied(&[app("6").logged(&bed)]);
+    assert_eq!(bed.read("services/app/b").unwrap(), "6");
+}
+
+fn what_was_edited_by_hand_is_mended_at_a_contact(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let services = [
+        service("app").file("a", "1").file("b", "2").logged(&bed),
+        service("other").file("a", "1").logged(&bed),
+    ];
+    bed.applied(&services);
+    bed.log();
+    let folder = bed.current().join("services/app");
+    fs::write(folder.join("a"), "edited").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(folder.join("b"), open).unwrap();
+    let applied = bed.applied(&services);
+    assert_eq!(
+        applied.mended,
+        [
+            "services/app/a was not as sent",
+            "services/app/b was not as sent"
+        ]
+    );
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    assert_eq!(bed.mode(folder.join("b")), 0o644);
+    assert_eq!(bed.log(), ["apply app", "check app", "check other"]);
+    let applied = bed.applied(&services);
+    assert!(applied.mended.is_empty(), "{:?}", applied.mended);
+}
+
+fn a_list_that_was_lost_is_loaded_again_at_a_contact(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let services = [service("broker").grants(&["app"], &bed)];
+    bed.applied(&services);
+    fs::write(bed.state().join("broker.list"), "somebody else").unwrap();
+    bed.log();
+    let applied = bed.applied(&services);
+    assert_eq!(applied.mended, ["broker: its list was not loaded"]);
+    assert_eq!(bed.log(), ["load broker"]);
+    let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
+    assert_eq!(loaded, "app");
+}
+
+fn the_fence_lets_in_whom_it_knows_and_nobody_else(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let services = [service("app").file("a", "1")];
+    let fenced = |outcome: Outcome| match outcome {
+        Outcome::Fenced { held, log } => (held, log),
+        other => panic!("{other:?}"),
+    };
+    // Something is expected where nothing is.
+    bed.held = Some(token(99));
+    assert_eq!(fenced(bed.send(&services)).0, None);
+    assert!(!bed.current().exists());
+    bed.held = None;
+    bed.applied(&services);
+    let first = bed.held;
+    // Nothing is expected where something is; or something else.
+    for wrong in [None, Some(token(99))] {
+        bed.held = wrong;
+        let (held, log) = fenced(bed.send(&[service("app").file("a", "2")]));
+        assert_eq!(held, first);
+        assert!(
+            log.iter().any(|l| l.contains("maria@laptop push 2")),
+            "{log:?}"
+        );
+    }
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    // Its own token; and an attempt's beside that of last sent.
+    let mut again = bed.parcel(delivery_bed::bundle(&services));
+    again.token = first.unwrap();
+    assert!(matches!(bed.deliver(again), Outcome::Applied(_)));
+    let mut either = bed.parcel(delivery_bed::bundle(&services));
+    either.replaces = vec![token(77), first.unwrap()];
+    let newest = either.token;
+    assert!(matches!(bed.deliver(either), Outcome::Applied(_)));
+    assert_eq!(bed.ask().token, Some(newest));
+    let mut over = bed.parcel(delivery_bed::bundle(&services));
+    over.take_over = true;
+    assert!(matches!(bed.deliver(over), Outcome::Applied(_)));
+}
+
+fn a_failing_test_changes_nothing(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let app = service("app").file("a", "1").logged(&bed);
+    bed.applied(std::slice::from_ref(&app));
+    let before = bed.ask();
+    bed.log();
+    let worse = service("app")
+        .file("a", "2")
+        .logged(&bed)
+        .command("test", "echo \"a is $(cat a) in $GRID_RELEASE\"; exit 3");
+    let failure = bed.refused(&[worse]);
+    assert_eq!(failure.step, FailedStep::Test);
+    assert_eq!(failure.service, Some(name("app")));
+    assert_eq!(failure.cause, "it exited with 3");
+    assert!(failure.output[0].starts_with("a is 2 in /"), "{failure:?}");
+    assert!(bed.log().is_empty());
+    let after = bed.ask();
+    assert_eq!(
+        (after.token, after.manifest),
+        (before.token, before.manifest)
+    );
+    assert_eq!(bed.releases(), 1);
+}
+
+fn a_failing_apply_is_rolled_back_and_the_newer_list_stays(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broker = |consumers| service("broker").grants(consumers, &bed).logged(&bed);
+    let (old, new) = (broker(&["app"]), broker(&["app", "more"]));
+    let app = |a: &str| {
+        let mut app = service("app").file("a", a).logged(&bed);
+        app.binds = vec!["broker"];
+        app
+    };
+    let (app1, app2) = (app("1"), app("2"));
+    bed.applied(&[old, app1]);
+    bed.log();
+    let bad = app2
+        .without("apply")
+        .command("apply", "cat a; echo; echo no such vhost >&2; exit 1");
+    let (failure, lists) = bed.rolled_back(&[new.clone(), bad]);
+    assert_eq!(failure.step, FailedStep::Apply);
+    assert_eq!(failure.output, ["2", "no such vhost"]);
+    assert_eq!(lists, ["broker"]);
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    assert_eq!(
+        bed.log(),
+        ["load broker", "check broker", "apply app", "check app"]
+    );
+    let list = || fs::read_to_string(bed.state().join("broker.list")).unwrap();
+    assert_eq!(list(), "app\nmore");
+    let root = bed.root.clone();
+    let state = bed.state();
+    let holding = bed.ask();
+    assert_eq!(holding.token, bed.held);
+    assert_eq!(holding.manifest, bed.base);
+    assert_eq!(holding.lists[&name("broker")], grants(&["app", "more"]));
+    assert_eq!(bed.releases(), 1);
+    // The newer list is what a contact with the old release verifies, and mends.
+    fs::write(state.join("broker.list"), "app").unwrap();
+    let mut same = bed.parcel(delivery_bed::bundle(&[service("x")]));
+    let manifest = bed.base.clone().unwrap();
+    same.bundle = std::sync::Arc::new(grid::compose::bundle::Bundle {
+        digest: manifest.digest(),
+        manifest,
+        contents: std::collections::BTreeMap::new(),
+    });
+    bed.held = Some(same.token);
+    let Outcome::Applied(applied) = bed.deliver(same) else {
+        panic!("not applied");
+    };
+    assert_eq!(applied.mended, ["broker: its list was not loaded"]);
+    let loaded = fs::read_to_string(state.join("broker.list")).unwrap();
+    assert_eq!(loaded, "app\nmore");
+    // Once it is applied, the list is that of the release.
+    bed.log();
+    let good = app3(&bed);
+    bed.applied(&[new, good]);
+    assert!(bed.log().contains(&"load broker".to_owned()));
+    assert!(bed.ask().lists.is_empty());
+    assert!(fs::read_dir(root.join("lists")).unwrap().next().is_none());
+}
+
+fn app3(bed: &Bed) -> Service {
+    service("app").file("a", "3").logged(bed)
+}
+
+fn a_failing_load_and_a_failing_check_are_told_apart(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broker = |consumers| {
+        service("broker")
+            .grants(consumers, &bed)
+            .logged(&bed)
+            .limit(1)
+    };
+    let (one, two) = (broker(&["app"]), broker(&["app", "b"]));
+    bed.applied(&[one]);
+    let refuses = two
+        .clone()
+        .without("load")
+        .command("load", "echo b is taken; exit 65");
+    let (failure, lists) = bed.rolled_back(&[refuses]);
+    assert_eq!(failure.step, FailedStep::Load);
+    assert_eq!(failure.cause, "it exited with 65");
+    assert_eq!(failure.output, ["b is taken"]);
+    assert!(lists.is_empty());
+    let lies = two
+        .clone()
+        .without("load")
+        .command("load", "cat >/dev/null");
+    let (failure, lists) = bed.rolled_back(&[lies]);
+    assert_eq!(failure.step, FailedStep::Check);
+    assert!(failure.cause.contains("reading it back"), "{failure:?}");
+    assert!(lists.is_empty());
+    let ill = two.without("check").command("check", "echo ill; exit 1");
+    let (failure, lists) = bed.rolled_back(&[ill]);
+    assert_eq!(failure.step, FailedStep::Check);
+    assert!(
+        failure
+            .cause
+            .starts_with("it did not hold within 1 seconds"),
+        "{failure:?}"
+    );
+    assert_eq!(lists, ["broker"]);
+}
+
+fn a_first_release_that_fails_is_removed_altogether(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let at = bed.dir.path().join("etc/app.conf");
+    let broker = service("broker").grants(&["app"], &bed).logged(&bed);
+    let mut app = service("app")
+        .install(&at, "x")
+        .command("apply", "exit 9")
+        .command(
+            "remove",
+            format!("echo remove app >>'{}/log'", bed.state().display()),
+        );
+    app.binds = vec!["broker"];
+    let (failure, lists) = bed.rolled_back(&[broker, app]);
+    assert_eq!(failure.step, FailedStep::Apply);
+    assert!(lists.is_empty());
+    assert_eq!(
+        bed.log(),
+        [
+            "apply broker",
+            "check broker",
+            "load broker",
+            "remove app",
+            "load broker",
+            "remove broker"
+        ]
+    );
+    let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
+    assert_eq!(loaded, "nobody\n");
+    assert!(!at.exists());
+    assert!(!bed.current().is_symlink());
+    assert_eq!(bed.releases(), 0);
+    let holding = bed.ask();
+    assert_eq!((holding.token, holding.manifest), (bed.held, None));
+    bed.applied(&[service("app").file("a", "1")]);
+}
+
+fn a_roll_back_that_fails_is_uncertain_until_it_is_asked(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broken = bed.state().join("broken");
+    let check = format!("[ ! -e '{}' ]", broken.display());
+    let app = |a: &str| service("app").file("a", a).limit(1);
+    bed.applied(&[app("1").command("check", check.as_str())]);
+    let first = bed.base.clone();
+    let breaks = app("2")
+        .command("apply", format!(": >'{}'", broken.display()))
+        .command("check", check.as_str());
+    let outcome = bed.send(&[breaks]);
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Uncertain(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Check);
+    assert!(cause.contains("the roll-back failed: app:"), "{cause}");
+    // Asked, it tries again, and then says what there is: a machine must not stay uncertain for ever.
+    let holding = bed.ask();
+    assert_eq!(holding.manifest, first);
+    assert_eq!(holding.token, Some(token(2)));
+    bed.held = holding.token;
+    // The next send applies all of its own.
+    fs::remove_file(broken).unwrap();
+    bed.log();
+    let fine = bed.applied(&[
+        app("1").command("check", check.as_str()),
+        service("new").logged(&bed),
+    ]);
+    assert_eq!(fine.applied, [name("app"), name("new")]);
+}
+
+fn a_command_that_hangs_is_ended_by_its_limit(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let hangs = service("app")
+        .command("test", "echo waiting; exec sleep 600")
+        .limit(1);
+    let failure = bed.refused(&[hangs]);
+    assert_eq!(failure.step, FailedStep::Test);
+    assert_eq!(failure.cause, "it was not done within 1 seconds");
+    assert_eq!(failure.output, ["waiting"]);
+}
+
+fn output_is_bounded_cleaned_and_shown(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let noisy = service("app")
+        .command(
+            "apply",
+            "printf 'a\\033[31mred\\377\\n'; echo 'end applied'; yes 'a long line of output' | head -c 5000000; yes | tr -d '\\n' | head -c 5000000",
+        );
+    bed.applied(&[noisy]);
+    let lines: Vec<&String> = bed
+        .progress
+        .iter()
+        .filter_map(|p| match p {
+            Progress::Output { line, .. } => Some(line),
+            _ => None,
+        })
+        .collect();
+    assert!(lines[0].starts_with("a\u{fffd}[31mred"), "{:?}", lines[0]);
+    assert_eq!(lines[1], "end applied");
+    assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
+    assert!(lines.iter().map(|line| line.len()).sum::<usize>() < 70_000);
+    assert!(lines.last().unwrap().contains("not shown"));
+}
+
+fn a_daemon_left_behind_holds_nothing_up(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let pid = bed.state().join("pid");
+    let daemon = service("app").command(
+        "apply",
+        format!(
+            "while :; do echo still here; sleep 0.1; done & echo $! >'{}'",
+            pid.display()
+        ),
+    );
+    bed.applied(&[daemon]);
+    let pid = fs::read_to_string(pid).unwrap();
+    let alive = || Path::new("/proc").join(pid.trim()).exists();
+    assert!(alive());
+    // Its output is drained, not broken: it would have died of it.
+    let applied = bed.applied(&[service("other").file("a", "1")]);
+    assert_eq!(applied.removed, [name("app")]);
+    assert!(alive());
+    let killed = std::process::Command::new("kill").arg(pid.trim()).status();
+    assert!(killed.unwrap().success());
+}
+
+fn installed_files_are_saved_restored_and_removed(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let etc = bed.dir.path().join("etc dir");
+    fs::create_dir(&etc).unwrap();
+    let (old, fresh, link) = (
+        etc.join("it's old"),
+        etc.join("deep/fresh"),
+        etc.join("link"),
+    );
+    fs::write(&old, "before grid").unwrap();
+    std::os::unix::fs::symlink("/nowhere", &link).unwrap();
+    let app = |text| {
+        service("app")
+            .install(&old, text)
+            .install(&fresh, text)
+            .install(&link, text)
+    };
+    bed.applied(&[app("1")]);
+    let read = |path: &Path| fs::read_to_string(path).ok();
+    for path in [&old, &fresh, &link] {
+        assert_eq!(read(path).as_deref(), Some("1"));
+        assert_eq!(bed.mode(path), 0o640);
+    }
+    bed.applied(&[app("2")]);
+    assert_eq!(read(&old).as_deref(), Some("2"));
+    // Edited ones are put back at a contact.
+    fs::write(&fresh, "edited").unwrap();
+    let applied = bed.applied(&[app("2")]);
+    assert_eq!(
+        applied.mended,
+        [format!("{} was not as installed", fresh.display())]
+    );
+    assert_eq!(read(&fresh).as_deref(), Some("2"));
+    // A failing send takes its own away again, and puts the others back.
+    let more = etc.join("more");
+    let bad = service("app")
+        .install(&old, "3")
+        .install(&more, "3")
+        .command("apply", "grep -q 3 services/app/x; exit 1");
+    bed.rolled_back(&[bad]);
+    assert_eq!(read(&old).as_deref(), Some("2"));
+    assert_eq!(read(&fresh).as_deref(), Some("2"));
+    assert!(!more.exists());
+    // What left gives way to what stood there before.
+    bed.applied(&[service("app").install(&fresh, "2")]);
+    assert_eq!(read(&old).as_deref(), Some("before grid"));
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("/nowhere"));
+    bed.applied(&[service("other")]);
+    assert!(!fresh.exists());
+    // A folder is in the way.
+    let (failure, _) = bed.rolled_back(&[service("app").install(&etc, "x")]);
+    assert_eq!(failure.step, FailedStep::Install);
+    assert!(failure.cause.contains("is a folder"), "{failure:?}");
+}
+
+fn a_provider_that_leaves_is_told_to_admit_nobody_first(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let mut app = service("app").logged(&bed);
+    app.binds = vec!["broker"];
+    let broker = service("broker").grants(&["app"], &bed).logged(&bed);
+    let stays = service("stays").file("a", "1").logged(&bed);
+    bed.applied(&[app, broker, stays.clone()]);
+    bed.log();
+    let applied = bed.applied(&[stays]);
+    assert_eq!(applied.removed, [name("app"), name("broker")]);
+    assert_eq!(bed.log(), ["remove app", "load broker", "remove broker"]);
+    let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
+    assert_eq!(loaded, "nobody\n");
+    assert!(bed.read("commands/broker/load").is_none());
+}
+
+fn a_provider_that_runs_is_told_before_it_is_applied(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broker = |consumers, conf| {
+        service("broker")
+            .file("conf", conf)
+            .grants(consumers, &bed)
+            .logged(&bed)
+    };
+    let (one, two, three) = (
+        broker(&["a"], "1"),
+        broker(&["a", "b"], "1"),
+        broker(&["a"], "2"),
+    );
+    bed.applied(&[one]);
+    // One that may not run yet is started first.
+    assert_eq!(bed.log(), ["apply broker", "check broker", "load broker"]);
+    bed.applied(&[two]);
+    // A list alone restarts nothing.
+    assert_eq!(bed.log(), ["load broker", "check broker"]);
+    bed.applied(&[three]);
+    assert_eq!(bed.log(), ["load broker", "apply broker", "check broker"]);
+}
+
+fn a_check_is_repeated_until_it_holds(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let tries = bed.state().join("tries");
+    let check = format!(
+        "echo x >>'{0}'; [ \"$(wc -l <'{0}')\" -ge 3 ]",
+        tries.display()
+    );
+    bed.applied(&[service("app").command("check", check)]);
+    assert_eq!(fs::read_to_string(tries).unwrap().lines().count(), 3);
+}
+
+fn a_dead_holder_of_the_lock_is_taken_over_and_a_live_one_is_not(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    bed.applied(&[service("app").file("a", "1")]);
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let locks = bed.root.join("lock");
+    let hold = |number: u32, start: &str, boot: &str| {
+        let (me, boot) = (std::process::id(), boot.trim());
+        let line = format!("{me} {start} {boot} eva@ci push 7\n");
+        fs::write(locks.join(number.to_string()), line).unwrap();
+    };
+    // Another boot; a process of that number that started at another time.
+    hold(50, "1", "another-boot");
+    bed.ask();
+    hold(60, "1", &boot);
+    bed.ask();
+    let me = fs::read_to_string("/proc/self/stat").unwrap();
+    let start = me.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap();
+    hold(70, start, &boot);
+    let failure = bed.refused(&[service("app").file("a", "2")]);
+    assert_eq!(failure.step, FailedStep::Lock);
+    assert!(failure.cause.ends_with("eva@ci push 7"), "{failure:?}");
+    fs::write(bed.root.join("lock/70"), "").unwrap();
+    bed.applied(&[service("app").file("a", "2")]);
+}
+
+fn a_current_that_is_a_folder_is_left_alone(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    fs::create_dir_all(bed.current().join("somebody's")).unwrap();
+    let failure = bed.refused(&[service("app").file("a", "1")]);
+    assert_eq!(failure.step, FailedStep::Switch);
+    assert!(
+        failure.cause.ends_with("current is not a symbolic link"),
+        "{failure:?}"
+    );
+    assert!(bed.current().join("somebody's").exists());
+    assert!(matches!(bed.answer(), grid::delivery::Answer::Unknown(_)));
+}
+
+fn a_machine_that_lacks_a_tool_says_which(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    bed.lacks = vec!["sha256sum", "mkfifo"];
+    // In a busybox that runs its own programs first, nothing can be lacking.
+    if shell == Shell::Busybox {
+        return;
+    }
+    let failure = bed.refused(&[service("app")]);
+    assert_eq!(failure.step, FailedStep::Start);
+    assert_eq!(failure.cause, "this machine lacks: sha256sum mkfifo");
+}
+
+fn an_owner_that_does_not_exist_is_named_before_anything_changes(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let mut app = service("app").file("a", "1").logged(&bed);
+    app.owner = Some("nosuchuser");
+    let failure = bed.refused(&[app.clone()]);
+    assert_eq!(failure.step, FailedStep::Verify);
+    assert!(failure.cause.contains("nosuchuser"), "{failure:?}");
+    assert!(!bed.current().exists());
+    app.owner = Some("daemon:daemon");
+    bed.applied(&[app.clone()]);
+    let owned = fs::metadata(bed.current().join("services/app/a")).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&owned), 1);
+    let applied = bed.applied(&[app]);
+    assert!(applied.mended.is_empty(), "{:?}", applied.mended);
+}
+
+fn what_nobody_else_has_comes_from_the_machine_itself(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let big = service("app").file("big", vec![b'x'; 100_000]).logged(&bed);
+    bed.applied(std::slice::from_ref(&big));
+    let mut kept = big;
+    kept.kept = true;
+    // All of it, since nothing is known of the machine.
+    bed.base = None;
+    bed.applied(&[kept.clone(), service("new").file("a", "1")]);
+    assert_eq!(bed.read("services/app/big").unwrap().len(), 100_000);
+    fs::write(bed.current().join("services/app/big"), "edited").unwrap();
+    let failure = bed.refused(&[kept, service("new").file("a", "2")]);
+    assert_eq!(failure.step, FailedStep::Verify);
+    assert!(failure.cause.contains("services/app/big"), "{failure:?}");
+}
+
+/// Places at which a send that goes well can be killed, and whether the new release is in force once it is settled.
+const PLACES: &[(&str, bool)] = &[
+    ("unpacked", false),
+    ("verified", false),
+    ("placed", false),
+    ("tested", false),
+    ("token", false),
+    ("switched", true),
+    ("installed", true),
+    ("load", true),
+    ("loaded", true),
+    ("apply", true),
+    ("applied", true),
+    ("remove", true),
+    ("removed", true),
+    ("before-applied", true),
+    ("after-applied", true),
+];
+
+fn everything_killed_at_any_place_is_settled_by_the_next_question(shell: Shell) {
+    for &(place, new_in_force) in PLACES {
+        let mut bed = Bed::new(shell);
+        let at = bed.dir.path().join("installed");
+        fs::write(&at, "before grid").unwrap();
+        let broker = |consumers| service("broker").grants(consumers, &bed).logged(&bed);
+        let old = [
+            broker(&["app"]),
+            service("app").file("a", "1").logged(&bed),
+            service("leaves").logged(&bed),
+        ];
+        let new = [
+            broker(&["app", "b"]),
+            service("app").file("a", "2").install(&at, "2").logged(&bed),
+        ];
+        bed.applied(&old);
+        let before = bed.base.clone();
+        bed.stop = Some(place);
+        let outcome = bed.send(&new);
+        assert!(
+            matches!(outcome, Outcome::Uncertain(_) | Outcome::Refused(_)),
+            "{place}: {outcome:?}"
+        );
+        bed.stop = None;
+        let holding = bed.ask();
+        let after = std::sync::Arc::new((*delivery_bed::bundle(&new).manifest).clone());
+        let (manifest, list, text) = if new_in_force {
+            (Some(after), "app\nb", "2")
+        } else {
+            (before, "app", "before grid")
+        };
+        assert_eq!(holding.manifest, manifest, "{place}");
+        assert!(holding.lists.is_empty(), "{place}");
+        let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
+        assert_eq!(loaded, list, "{place}");
+        assert_eq!(fs::read_to_string(&at).unwrap(), text, "{place}");
+        // And the next send goes on from there.
+        bed.held = holding.token;
+        bed.base = holding.manifest;
+        bed.applied(&new);
+        assert_eq!(fs::read_to_string(&at).unwrap(), "2", "{place}");
+        bed.applied(&[service("app").file("a", "3").logged(&bed)]);
+        assert_eq!(fs::read_to_string(&at).unwrap(), "before grid", "{place}");
+        assert!(bed.releases() <= 2, "{place}");
+    }
+}
+
+fn everything_killed_in_a_roll_back_is_rolled_back_again(shell: Shell) {
+    for place in ["undo", "back-left", "back-switched", "back-applied"] {
+        let mut bed = Bed::new(shell);
+        let at = bed.dir.path().join("installed");
+        fs::write(&at, "before grid").unwrap();
+        let broker = |consumers| service("broker").grants(consumers, &bed).logged(&bed);
+        let (old, new) = (broker(&["app"]), broker(&["app", "b"]));
+        bed.applied(&[old, service("app").file("a", "1").logged(&bed)]);
+        let before = bed.base.clone();
+        let mut bad = service("app")
+            .file("a", "2")
+            .install(&at, "2")
+            .command("apply", "exit 1");
+        bad.binds = vec!["broker"];
+        bed.stop = Some(place);
+        let outcome = bed.send(&[new, bad]);
+        assert!(
+            matches!(outcome, Outcome::Uncertain(_)),
+            "{place}: {outcome:?}"
+        );
+        bed.stop = None;
+        let holding = bed.ask();
+        assert_eq!(holding.manifest, before, "{place}");
+        assert_eq!(
+            holding.lists[&name("broker")],
+            grants(&["app", "b"]),
+            "{place}"
+        );
+        assert_eq!(fs::read_to_string(&at).unwrap(), "before grid", "{place}");
+        assert_eq!(bed.read("services/app/a").unwrap(), "1", "{place}");
+        assert!(!bed.root.join("undo").exists(), "{place}");
+        assert_eq!(bed.releases(), 1, "{place}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_changes_nothing() {
+    let mut bed = Bed::new(Shell::Dash);
+    let small = bed.dir.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mount = |arguments: &[&str]| {
+        std::process::Command::new(arguments[0])
+            .args(&arguments[1..])
+            .arg(&small)
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs"]));
+    bed.root = small.join("root");
+    bed.applied(&[service("app").file("a", "1")]);
+    let big: Vec<u8> = (0..4_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    let outcome = bed.send(&[service("app").file("a", "1").file("big", big)]);
+    let read = bed.read("services/app/a");
+    let holding = bed.ask();
+    assert!(mount(&["umount"]));
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Unpack);
+    // In whichever words its tar says it.
+    assert!(
+        cause.contains("No space left") || cause.contains("Wrote only"),
+        "{cause}"
+    );
+    assert_eq!(read.as_deref(), Some("1"));
+    assert_eq!(
+        (holding.token, holding.manifest),
+        (bed.held, bed.base.clone())
+    );
+}
+
+#[test]
+fn a_source_that_changes_while_it_is_sent_is_named() {
+    let mut bed = Bed::new(Shell::Dash);
+    let from = bed.dir.path().join("source");
+    fs::write(&from, "what was composed").unwrap();
+    let mut bundle = delivery_bed::bundle(&[service("app").file("a", "what was composed")]);
+    let from = camino::Utf8PathBuf::from_path_buf(from).unwrap();
+    for content in bundle.contents.values_mut() {
+        *content = grid::compose::bundle::Content::Source(from.clone());
+    }
+    fs::write(&from, "what is there now").unwrap();
+    let parcel = bed.parcel(bundle.clone());
+    let outcome = bed.deliver(parcel);
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Source);
+    assert!(
+        cause.ends_with("source changed while it was sent"),
+        "{cause}"
+    );
+    assert!(!bed.current().exists());
+    fs::write(&from, "what was composed").unwrap();
+    let parcel = bed.parcel(bundle);
+    assert!(matches!(bed.deliver(parcel), Outcome::Applied(_)));
+}
+
+#[test]
+fn the_scripts_are_clean_under_shellcheck() {
+    for script in ["src/delivery/receive.sh", "tests/beds/sshd.sh"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+        match std::process::Command::new("shellcheck")
+            .args(["--shell=sh", "--severity=style"])
+            .arg(path)
+            .output()
+        {
+            Ok(output) => assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stdout)
+            ),
+            Err(error) => assert!(std::env::var_os("CI").is_none(), "{error}"),
+        }
+    }
 }

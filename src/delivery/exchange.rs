@@ -383,7 +383,6 @@ pub(super) fn send(
                     Want::Delta => &prepared.delta,
                     Want::All => &prepared.all,
                 };
-                may_act = false;
                 match transfer(&mut ear, tar, timeout) {
                     Ok(()) => {
                         received.applied.bytes = received.applied.bytes.saturating_add(tar.content);

@@ -286,7 +286,6 @@ verify() {
 		for l in $e; do case $l in *": OK") ;; *) l=${l#./} && wrong=$wrong${l%: FAILED*}$nl ;; esac done
 		IFS=$ifs
 		[ "$wrong" ] || wrong=sums$nl
-		return 1
 	}
 	us=$(stat -c %U:%G "$1")
 	each F "$2/plan" "$1"
@@ -401,7 +400,7 @@ unverified() {
 # --- installed files
 
 # Puts the installed files of release $1 in place, where they are not; $2: the lines of the other release, whose files
-# are known to be of grid. What was mended is in $wrong.
+# are known to be of grid; $3: "fresh" if nothing of it can have been installed yet. What was mended is in $wrong.
 install_all() {
 	wrong=""
 	rel=$root/releases/$1
@@ -409,14 +408,17 @@ install_all() {
 	[ "$l" ] || return 0
 	us=$(stat -c %U:%G "$run")
 	kind=I
-	if [ "$all" = 0 ]; then
+	if [ "$3" = fresh ]; then
 		IFS=$nl
 		for l in $l; do
-			entry "$l" && { installed "$path" "$2" || save "$path" || return 1; }
+			entry "$l" || continue
+			installed "$path" "$2" || {
+				rm -f -- "$root/saved$path"
+				save "$path" || return 1
+			}
 		done
 		IFS=$ifs
 	fi
-	kind=I
 	e=$(sums_of_installed "$rel" | sha256sum -c) || {
 		IFS=$nl
 		for l in $e; do case $l in *": OK") ;; *) wrong=$wrong${l%: FAILED*}$nl ;; esac done
@@ -448,9 +450,21 @@ place() {
 	IFS=$ifs
 	bad install "$owns" "$2: $e"
 }
+# What stood at a path before grid. It is kept until the release without that path is settled, so that a path can be
+# given back once more.
+saved() { [ -L "$root/saved$1" ] || { [ -e "$root/saved$1" ] && ! [ -d "$root/saved$1" ]; }; }
+forget_saved() {
+	theirs=$(lines_of I "$root/releases/$2/plan" 2>/dev/null)
+	kind=I us=-
+	IFS=$nl
+	for l in $(lines_of I "$root/releases/$1/plan" 2>/dev/null); do
+		entry "$l" && ! installed "$path" "$theirs" && saved "$path" && rm -f -- "$root/saved$path"
+	done
+	IFS=$ifs
+}
 save() {
 	there "$1" || return 0
-	there "$root/saved$1" && return 0
+	saved "$1" && return 0
 	[ -d "$1" ] && ! [ -L "$1" ] && return 0
 	e=$({ private "$root/saved" && mkdir -p "$root/saved${1%/*}" && cp -pP -- "$1" "$run/saved" && mv -T -- "$run/saved" "$root/saved$1"; } 2>&1) && return
 	IFS=$ifs
@@ -458,9 +472,10 @@ save() {
 }
 # Takes an installed file away, and puts back what stood there before.
 uninstall() {
-	if there "$root/saved$1"; then
+	[ -d "$1" ] && ! [ -L "$1" ] && return 0
+	if saved "$1"; then
 		t=${1%/*}/.grid-$name
-		e=$({ cp -pP -- "$root/saved$1" "$t" && mv -T -- "$t" "$1"; } 2>&1) && rm -f "$root/saved$1"
+		e=$({ cp -pP -- "$root/saved$1" "$t" && mv -T -- "$t" "$1"; } 2>&1)
 	else
 		e=$(rm -f -- "$1" 2>&1)
 	fi || { IFS=$ifs && bad install - "$1: $e"; }
@@ -537,7 +552,9 @@ switch() {
 forward() {
 	ours=$(services_of "$digest") theirs_s=$(services_of "$old")
 	step install - 0
-	install_all "$digest" "$(lines_of I "$root/releases/$old/plan" 2>/dev/null)" || return 1
+	fresh=fresh
+	[ $all = 0 ] || fresh=again
+	install_all "$digest" "$(lines_of I "$root/releases/$old/plan" 2>/dev/null)" $fresh || return 1
 	#@ installed
 	uninstall_left "$old" "$digest" "" "$ours" || return 1
 	IFS=$nl
@@ -592,6 +609,7 @@ forward_load() {
 # Keeps the current release and the one before it, and no newer lists but those of the current one.
 tidy() {
 	rm -f "$root/releases/$cur/.broken"
+	forget_saved "${old:--}" "$cur"
 	set +f
 	for f in "$root"/releases/*; do has "$cur ${old:--}" "${f##*/}" || rm -rf "$f"; done
 	for f in "$root"/lists/*; do [ "$f" = "$root/lists/$cur" ] || rm -rf "$f"; done
@@ -641,7 +659,7 @@ back() {
 	else
 		switch "$old" || back=1
 		#@ back-switched
-		install_all "$old" "$(lines_of I "$root/releases/$digest/plan" 2>/dev/null)" || back=1
+		install_all "$old" "$(lines_of I "$root/releases/$digest/plan" 2>/dev/null)" again || back=1
 		uninstall_left "$digest" "$old" "" "$theirs_s" || back=1
 	fi
 	IFS=$nl
@@ -673,6 +691,7 @@ back() {
 undone() {
 	for s in $stay; do tell "kept $s"; done
 	rm -f "$root/undo"
+	forget_saved "$digest" "$old"
 	rm -rf "$root/releases/$digest"
 }
 # What a crash left behind is finished, or rolled back. Where neither can be done, the previous release is current,
@@ -766,7 +785,7 @@ contact() {
 	[ -f "$root/releases/$cur/.applied" ] || broken=1
 	verify "$root/releases/$cur" "$root/releases/$cur" || mend
 	drifted=""
-	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" || { failed && finish refused; }
+	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" again || { failed && finish refused; }
 	IFS=$nl
 	for l in $wrong; do
 		mended "$l was not as installed"

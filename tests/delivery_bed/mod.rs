@@ -245,6 +245,9 @@ pub struct Bed {
     /// Programs that the machine does not have.
     pub lacks: Vec<&'static str>,
     pub root: PathBuf,
+    /// Reached by ssh instead: the address and port, and the operator's home.
+    pub ssh: Option<(String, u16, PathBuf)>,
+    pub become_root: Option<grid::mesh::Become>,
 }
 
 impl Bed {
@@ -263,6 +266,8 @@ impl Bed {
             stop: None,
             lacks: vec![],
             root,
+            ssh: None,
+            become_root: None,
         }
     }
 
@@ -354,6 +359,9 @@ impl Bed {
         settings.local_shell = self.local_shell();
         settings.timeout = self.timeout;
         settings.ask_waits = Duration::from_secs(10);
+        if let Some((_, _, home)) = &self.ssh {
+            settings.home = Some(home.clone());
+        }
         Couriers::new(settings)
     }
 
@@ -362,13 +370,16 @@ impl Bed {
             mesh: MeshName::new("prod").unwrap(),
             node: Arc::new(Node {
                 name: NodeName::new("atlas").unwrap(),
-                address: None,
-                port: None,
-                user: None,
+                address: self.ssh.as_ref().map(|(address, ..)| address.clone()),
+                port: self.ssh.as_ref().map(|(_, port, _)| *port),
+                user: self.ssh.as_ref().map(|_| "root".to_owned()),
                 identity: None,
                 root: AbsolutePath::new(self.root.to_str().unwrap()).unwrap(),
-                become_root: None,
-                courier: CourierKind::Local,
+                become_root: self.become_root,
+                courier: match self.ssh {
+                    Some(_) => CourierKind::Ssh,
+                    None => CourierKind::Local,
+                },
                 tags: BTreeSet::new(),
                 hold: None,
             }),

@@ -1,0 +1,263 @@
+//! Logging in: what the agent holds, then key files.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ssh2::ErrorCode;
+
+use super::super::error::DeliveryError;
+use super::config::{LARGEST, Route};
+use super::wire::{Stop, Wire};
+
+/// `LIBSSH2_ERROR_AUTHENTICATION_FAILED`, `_PUBLICKEY_UNVERIFIED`: the machine does not want this key; perhaps the next.
+const NOT_THIS: [i32; 2] = [-18, -19];
+/// More keys than this, and the machine hangs up (MaxAuthTries).
+const MOST: usize = 20;
+/// A machine that hangs up after so many keys did it because of them, and would again.
+const PATIENCE: usize = 3;
+
+/// Logs in on a connection whose host key was judged.
+///
+/// # Errors
+/// When nothing is accepted, or the connection breaks.
+pub(super) fn log_in(wire: &Wire, route: &Route, deadline: Instant) -> Result<(), DeliveryError> {
+    let mut tried = Tried::default();
+    let done =
+        agent(wire, route, deadline, &mut tried)? || files(wire, route, deadline, &mut tried)?;
+    if done {
+        return Ok(());
+    }
+    if let (Some(file), 0) = (tried.encrypted.first(), tried.offered) {
+        return Err(DeliveryError::EncryptedKey {
+            user: route.user.clone(),
+            host: route.shown(),
+            file: file.display().to_string(),
+        });
+    }
+    Err(DeliveryError::Authenticate {
+        user: route.user.clone(),
+        host: route.shown(),
+        tried: tried.told(),
+    })
+}
+
+#[derive(Default)]
+struct Tried {
+    agent: Option<usize>,
+    files: Vec<PathBuf>,
+    encrypted: Vec<PathBuf>,
+    unusable: Vec<String>,
+    offered: usize,
+}
+
+impl Tried {
+    fn told(&self) -> String {
+        let mut parts = vec![match self.agent {
+            None => "there is no agent".to_owned(),
+            Some(0) => "the agent has no key for it".to_owned(),
+            Some(1) => "a key of the agent was tried".to_owned(),
+            Some(n) => format!("{n} keys of the agent were tried"),
+        }];
+        let shown = |paths: &[PathBuf]| {
+            let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            names.join(", ")
+        };
+        if !self.files.is_empty() {
+            parts.push(format!("tried {}", shown(&self.files)));
+        }
+        if !self.encrypted.is_empty() {
+            parts.push(format!("{} has a passphrase", shown(&self.encrypted)));
+        }
+        parts.extend(self.unusable.iter().cloned());
+        parts.join("; ")
+    }
+}
+
+/// What became of one key.
+fn accepted(
+    result: Result<(), Stop>,
+    route: &Route,
+    tried: &Tried,
+) -> Result<Option<bool>, DeliveryError> {
+    match result {
+        Ok(()) => Ok(Some(true)),
+        Err(Stop::Refused(error)) => match error.code() {
+            ErrorCode::Session(code) if NOT_THIS.contains(&code) => Ok(Some(false)),
+            // The agent, or the file, cannot be used; the connection is well.
+            ErrorCode::Session(-42 | -16 | -48 | -34 | -41) => Ok(None),
+            _ if tried.offered >= PATIENCE => Err(DeliveryError::Authenticate {
+                user: route.user.clone(),
+                host: route.shown(),
+                tried: format!("{}; then it hung up", tried.told()),
+            }),
+            _ => Err(DeliveryError::Handshake {
+                address: route.shown(),
+                why: error.message().to_owned(),
+            }),
+        },
+        Err(stop) => Err(DeliveryError::Handshake {
+            address: route.shown(),
+            why: stop.to_string(),
+        }),
+    }
+}
+
+fn agent(
+    wire: &Wire,
+    route: &Route,
+    deadline: Instant,
+    tried: &mut Tried,
+) -> Result<bool, DeliveryError> {
+    if std::env::var_os("SSH_AUTH_SOCK").is_none() {
+        return Ok(false);
+    }
+    let Ok(mut agent) = wire.session.agent() else {
+        return Ok(false);
+    };
+    if agent.connect().is_err() || agent.list_identities().is_err() {
+        return Ok(false);
+    }
+    let wanted: Vec<Vec<u8>> = route.identities.iter().filter_map(|p| public(p)).collect();
+    let mut identities = agent.identities().unwrap_or_default();
+    if route.identities_only {
+        identities.retain(|identity| wanted.iter().any(|blob| blob == identity.blob()));
+    }
+    // The agent's own first that the declaration or the configuration names: a machine hangs up after a few.
+    identities.sort_by_key(|identity| !wanted.iter().any(|blob| blob == identity.blob()));
+    tried.agent = Some(0);
+    for identity in identities.iter().take(MOST) {
+        let result = wire.drive(deadline, || agent.userauth(&route.user, identity));
+        tried.agent = tried.agent.map(|n| n.saturating_add(1));
+        tried.offered = tried.offered.saturating_add(1);
+        if accepted(result, route, tried)? == Some(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn files(
+    wire: &Wire,
+    route: &Route,
+    deadline: Instant,
+    tried: &mut Tried,
+) -> Result<bool, DeliveryError> {
+    for file in &route.identities {
+        match lock_of(file) {
+            Lock::Absent => continue,
+            Lock::Encrypted => {
+                tried.encrypted.push(file.clone());
+                continue;
+            }
+            Lock::Unreadable(why) => {
+                tried.unusable.push(format!("{}: {why}", file.display()));
+                continue;
+            }
+            Lock::None => {}
+        }
+        let result = wire.drive(deadline, || {
+            wire.session
+                .userauth_pubkey_file(&route.user, None, file, None)
+        });
+        match accepted(result, route, tried)? {
+            Some(true) => return Ok(true),
+            Some(false) => {
+                tried.offered = tried.offered.saturating_add(1);
+                tried.files.push(file.clone());
+            }
+            None => tried
+                .unusable
+                .push(format!("{} is no private key", file.display())),
+        }
+    }
+    Ok(false)
+}
+
+/// The public half beside a private key file, as its blob.
+fn public(private: &Path) -> Option<Vec<u8>> {
+    let mut path = private.as_os_str().to_owned();
+    path.push(".pub");
+    let mut text = String::new();
+    File::open(path)
+        .ok()?
+        .take(LARGEST)
+        .read_to_string(&mut text)
+        .ok()?;
+    STANDARD.decode(text.split_whitespace().nth(1)?).ok()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Lock {
+    Absent,
+    None,
+    Encrypted,
+    Unreadable(String),
+}
+
+fn lock_of(path: &Path) -> Lock {
+    let mut text = Vec::new();
+    match File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text)) {
+        Ok(_) if is_encrypted(&String::from_utf8_lossy(&text)) => Lock::Encrypted,
+        Ok(_) => Lock::None,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lock::Absent,
+        Err(error) => Lock::Unreadable(error.to_string()),
+    }
+}
+
+/// Whether a private key in PEM has a passphrase: the old formats say so; in OpenSSH's own, the name of the cipher follows
+/// the magic bytes.
+fn is_encrypted(text: &str) -> bool {
+    if text.contains("ENCRYPTED") {
+        return true;
+    }
+    let body: String = text
+        .lines()
+        .skip_while(|line| !line.starts_with("-----BEGIN OPENSSH"))
+        .skip(1)
+        .take_while(|line| !line.starts_with('-'))
+        .collect();
+    let Ok(bytes) = STANDARD.decode(body) else {
+        return false;
+    };
+    bytes
+        .strip_prefix(b"openssh-key-v1\0")
+        .is_some_and(|rest| !rest.starts_with(b"\0\0\0\x04none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_with_a_passphrase_is_told_from_one_without() {
+        let openssh = |cipher: &[u8]| {
+            let length = u8::try_from(cipher.len()).unwrap();
+            let bytes = [b"openssh-key-v1\0\0\0\0".as_slice(), &[length], cipher].concat();
+            format!(
+                "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n",
+                STANDARD.encode(bytes)
+            )
+        };
+        assert!(!is_encrypted(&openssh(b"none")));
+        assert!(is_encrypted(&openssh(b"aes256-ctr")));
+        assert!(is_encrypted("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+        assert!(is_encrypted("Proc-Type: 4,ENCRYPTED\n"));
+        assert!(!is_encrypted("-----BEGIN PRIVATE KEY-----\nMC4C\n"));
+    }
+
+    #[test]
+    fn what_was_tried_is_told() {
+        let tried = Tried {
+            agent: Some(2),
+            files: vec!["/k/a".into()],
+            encrypted: vec!["/k/b".into()],
+            unusable: vec!["/k/c: permission denied".into()],
+            offered: 3,
+        };
+        insta::assert_snapshot!(tried.told(), @"2 keys of the agent were tried; tried /k/a; /k/b has a passphrase; /k/c: permission denied");
+    }
+}

@@ -1,0 +1,318 @@
+//! What `~/.ssh/config` says of a machine, under what the declaration says.
+//!
+//! `Match` blocks are not read: libssh2 has no part in evaluating them, and a block whose condition is not known must
+//! not apply. They are cut out, so that their lines do not pass for those of the `Host` before.
+
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ssh2_config::{HostParams, ParseRule, SshConfig};
+
+use super::super::courier::Target;
+use super::super::dispatch::CourierSettings;
+use super::super::error::DeliveryError;
+
+/// The largest file that is read, in bytes.
+pub(super) const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// How a machine is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Route {
+    /// A name or an address, without brackets.
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    /// Key files to offer, in order.
+    pub identities: Vec<PathBuf>,
+    /// Nothing of the agent's but these.
+    pub identities_only: bool,
+    /// Where host keys stand, in order.
+    pub known_hosts: Vec<PathBuf>,
+    pub connect_timeout: Option<Duration>,
+}
+
+impl Route {
+    /// As a known_hosts file names the machine.
+    pub(super) fn known_as(&self) -> String {
+        let host = self.host.to_lowercase();
+        if self.port == 22 {
+            host
+        } else {
+            format!("[{host}]:{}", self.port)
+        }
+    }
+
+    /// For people.
+    pub(super) fn shown(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// The operator's `~/.ssh/config`, read once; `None`: there is none.
+pub(super) fn read(home: Option<&Path>) -> Result<Option<SshConfig>, DeliveryError> {
+    let Some(home) = home else {
+        return Ok(None);
+    };
+    let path = home.join(".ssh/config");
+    let wrong = |why: String| DeliveryError::Config {
+        file: path.display().to_string(),
+        why,
+    };
+    let file = match std::fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let mut text = String::new();
+    file.take(LARGEST)
+        .read_to_string(&mut text)
+        .map_err(|error| wrong(error.to_string()))?;
+    let text = without_match(&text);
+    let rules = ParseRule::ALLOW_UNKNOWN_FIELDS | ParseRule::ALLOW_UNSUPPORTED_FIELDS;
+    SshConfig::default()
+        .home_dir(home)
+        .parse(&mut BufReader::new(text.as_bytes()), rules)
+        .map(Some)
+        .map_err(|error| wrong(error.to_string()))
+}
+
+fn without_match(text: &str) -> String {
+    let mut kept = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let word = line
+            .trim_start()
+            .split(|c: char| c.is_whitespace() || c == '=')
+            .next()
+            .unwrap_or_default();
+        if word.eq_ignore_ascii_case("match") {
+            inside = true;
+        } else if word.eq_ignore_ascii_case("host") {
+            inside = false;
+        }
+        if !inside {
+            kept.push_str(line);
+        }
+        kept.push('\n'); // lines keep their numbers
+    }
+    kept
+}
+
+/// How `target` is reached.
+///
+/// # Errors
+/// When the configuration asks for what this courier cannot do: what it says is never left out silently, else a
+/// command could land on another machine.
+pub(super) fn route(
+    target: &Target,
+    config: Option<&SshConfig>,
+    settings: &CourierSettings,
+) -> Result<Route, DeliveryError> {
+    let node = &target.node;
+    let params = config.map(|config| config.query(node.host()));
+    let params = params.as_ref();
+    for (what, value) in [
+        ("ProxyJump", jump(params)),
+        ("ProxyCommand", field(params, "proxycommand")),
+    ] {
+        if let Some(value) = value.filter(|value| value != "none") {
+            return Err(DeliveryError::Config {
+                file: "~/.ssh/config".to_owned(),
+                why: format!(
+                    "{} is reached by {what} {value}, which this courier cannot do yet",
+                    node.name
+                ),
+            });
+        }
+    }
+    let home = settings.home.as_deref();
+    let mut identities: Vec<PathBuf> = node
+        .identity
+        .iter()
+        .map(|path| within(home, settings.declaration_dir.as_std_path(), path.as_str()))
+        .collect();
+    let configured = params
+        .and_then(|params| params.identity_file.clone())
+        .unwrap_or_default();
+    if let Some(home) = home {
+        let configured = configured
+            .iter()
+            .map(|path| within(Some(home), home, &path.to_string_lossy()));
+        identities.extend(configured);
+        if identities.is_empty() {
+            let usual = ["id_ed25519", "id_ecdsa", "id_rsa"];
+            identities.extend(usual.map(|name| home.join(".ssh").join(name)));
+        }
+    }
+    let known_hosts = match (field(params, "userknownhostsfile"), home) {
+        (Some(files), home) => files
+            .split(' ')
+            .filter(|file| !file.is_empty() && *file != "none")
+            .map(|file| within(home, home.unwrap_or(Path::new("/")), file))
+            .collect(),
+        (None, Some(home)) => vec![
+            home.join(".ssh/known_hosts"),
+            home.join(".ssh/known_hosts2"),
+        ],
+        (None, None) => vec![],
+    };
+    let own = settings.declaration_dir.join("known_hosts").into();
+    let ours = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    Ok(Route {
+        host: params
+            .and_then(|params| params.host_name.as_deref())
+            .map_or_else(
+                || node.host().to_owned(),
+                |name| name.replace("%h", node.host()),
+            ),
+        port: node
+            .port
+            .or_else(|| params.and_then(|params| params.port))
+            .unwrap_or(22),
+        user: node
+            .user
+            .clone()
+            .or_else(|| params.and_then(|params| params.user.clone()))
+            .or(ours.ok())
+            .unwrap_or_else(|| "root".to_owned()),
+        identities,
+        identities_only: field(params, "identitiesonly").is_some_and(|value| value == "yes"),
+        known_hosts: [own]
+            .into_iter()
+            .chain(known_hosts)
+            .chain([PathBuf::from("/etc/ssh/ssh_known_hosts")])
+            .collect(),
+        connect_timeout: params.and_then(|params| params.connect_timeout),
+    })
+}
+
+fn jump(params: Option<&HostParams>) -> Option<String> {
+    params?.proxy_jump.as_ref().map(|jumps| jumps.join(","))
+}
+
+/// A field that the parser knows by name only.
+fn field(params: Option<&HostParams>, name: &str) -> Option<String> {
+    let params = params?;
+    params
+        .unsupported_fields
+        .iter()
+        .chain(&params.ignored_fields)
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, values)| values.join(" "))
+}
+
+fn within(home: Option<&Path>, folder: &Path, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => folder.join(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use camino::Utf8PathBuf;
+
+    use super::*;
+    use crate::mesh::{CourierKind, Node};
+    use crate::words::{AbsolutePath, MeshName, NodeName};
+
+    fn target(address: Option<&str>) -> Target {
+        Target {
+            mesh: MeshName::new("prod").unwrap(),
+            node: Arc::new(Node {
+                name: NodeName::new("atlas").unwrap(),
+                address: address.map(str::to_owned),
+                port: None,
+                user: None,
+                identity: Some("keys/deploy".into()),
+                root: AbsolutePath::new("/var/lib/grid/prod").unwrap(),
+                become_root: None,
+                courier: CourierKind::Ssh,
+                tags: BTreeSet::new(),
+                hold: None,
+            }),
+        }
+    }
+
+    fn routed(config: &str, address: Option<&str>) -> Result<Route, DeliveryError> {
+        let home = tempfile::tempdir().unwrap();
+        let shown = home.path().to_str().unwrap().to_owned();
+        std::fs::create_dir(home.path().join(".ssh")).unwrap();
+        std::fs::write(home.path().join(".ssh/config"), config).unwrap();
+        let config = read(Some(home.path())).unwrap();
+        let mut settings = CourierSettings::new(Utf8PathBuf::from("/mesh"));
+        settings.home = Some(home.path().into());
+        let mut route = route(&target(address), config.as_ref(), &settings)?;
+        for path in route.identities.iter_mut().chain(&mut route.known_hosts) {
+            let text = path.to_str().unwrap().replace(&shown, "/home/maria");
+            *path = text.into();
+        }
+        Ok(route)
+    }
+
+    #[test]
+    fn the_config_says_what_the_declaration_leaves_open() {
+        let route = routed(
+            "Host atlas\n HostName 10.0.0.1\n User deploy\n Port 2222\n IdentityFile ~/.ssh/prod\n IdentitiesOnly yes\n\
+             UserKnownHostsFile ~/.ssh/prod_hosts /etc/hosts.known\n ConnectTimeout 3\n ProxyJump none\n",
+            None,
+        )
+        .unwrap();
+        assert_eq!(route.known_as(), "[10.0.0.1]:2222");
+        assert_eq!((route.user.as_str(), route.port), ("deploy", 2222));
+        assert_eq!(
+            route.identities,
+            [
+                Path::new("/mesh/keys/deploy"),
+                Path::new("/home/maria/.ssh/prod")
+            ]
+        );
+        assert!(route.identities_only);
+        assert_eq!(
+            route.known_hosts,
+            [
+                Path::new("/mesh/known_hosts"),
+                Path::new("/home/maria/.ssh/prod_hosts"),
+                Path::new("/etc/hosts.known"),
+                Path::new("/etc/ssh/ssh_known_hosts"),
+            ]
+        );
+        assert_eq!(route.connect_timeout, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn a_match_block_does_not_pass_for_the_host_before_it() {
+        let route = routed(
+            "Host atlas\n User deploy\nMatch user root\n Port 99\nHost *\n Port 23\n",
+            None,
+        )
+        .unwrap();
+        assert_eq!((route.user.as_str(), route.port), ("deploy", 23));
+    }
+
+    #[test]
+    fn a_machine_behind_a_jump_host_is_refused_and_not_reached_directly() {
+        for config in [
+            "Host atlas\n ProxyJump bastion\n",
+            "Host atlas\n ProxyCommand nc %h %p\n",
+        ] {
+            let error = routed(config, None).unwrap_err();
+            assert!(error.to_string().contains("Proxy"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_has_brackets_only_where_a_port_follows() {
+        let route = routed("", Some("2001:DB8::1")).unwrap();
+        assert_eq!(route.known_as(), "2001:db8::1");
+        assert_eq!(route.shown(), "[2001:DB8::1]:22");
+    }
+}

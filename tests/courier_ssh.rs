@@ -1,0 +1,278 @@
+//! The courier `ssh` against a real sshd. Needs root, as CI has.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)] // a test may fall
+
+mod delivery_bed;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use delivery_bed::{Bed, Shell, failure, service};
+use grid::delivery::{Answer, FailedStep, Outcome, Progress};
+
+/// A running sshd; stopped when it goes.
+struct Sshd {
+    dir: tempfile::TempDir,
+    port: u16,
+}
+
+fn bed_script(line: &str) -> bool {
+    let bed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/beds/sshd.sh");
+    Command::new("sh")
+        .args(["-c", &format!(". '{bed}'; {line}")])
+        .status()
+        .unwrap()
+        .success()
+}
+
+impl Sshd {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..5 {
+            let port = free_port();
+            if bed_script(&format!("sshd_start '{}' {port}", dir.path().display())) {
+                return Self { dir, port };
+            }
+        }
+        panic!(
+            "sshd does not start: {}",
+            fs::read_to_string(dir.path().join("log")).unwrap_or_default()
+        );
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn known_hosts(&self) -> PathBuf {
+        self.home().join(".ssh/known_hosts")
+    }
+
+    fn bed(&self, address: &str) -> Bed {
+        let mut bed = Bed::new(Shell::Dash);
+        bed.ssh = Some((address.to_owned(), self.port, self.home()));
+        bed
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        bed_script(&format!("sshd_stop '{}'", self.dir.path().display()));
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+#[test]
+fn a_bundle_goes_over_ssh_and_a_contact_sends_nothing() {
+    let sshd = Sshd::start();
+    // 127.0.0.1 stands hashed in known_hosts, 127.0.0.2 in plain.
+    for address in ["127.0.0.1", "127.0.0.2"] {
+        let mut bed = sshd.bed(address);
+        let big = vec![b'x'; 3_000_000];
+        let services = [
+            service("app")
+                .file("big", &big)
+                .file("small", "s")
+                .logged(&bed),
+            service("broker").grants(&["app"], &bed).logged(&bed),
+        ];
+        let applied = bed.applied(&services);
+        assert!(applied.bytes > 3_000_000);
+        assert_eq!(bed.read("services/app/small").unwrap(), "s");
+        bed.log();
+        let applied = bed.applied(&services);
+        assert_eq!((applied.bytes, applied.files), (0, 0));
+        assert_eq!(bed.log(), ["check app", "check broker"]);
+        let holding = bed.ask();
+        assert_eq!(
+            (holding.token, holding.manifest),
+            (bed.held, bed.base.clone())
+        );
+    }
+}
+
+#[test]
+fn an_unknown_and_a_changed_host_key_are_refused_with_their_fingerprint() {
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    let known = fs::read_to_string(sshd.known_hosts()).unwrap();
+    fs::write(sshd.known_hosts(), "").unwrap();
+    let outcome = bed.send(&[service("app")]);
+    let (step, _, cause) = failure(&outcome);
+    assert_eq!(step, FailedStep::HostKey);
+    assert!(
+        cause.contains("is not known: ssh-ed25519 SHA256:"),
+        "{cause}"
+    );
+    let Outcome::NotReached(failure_) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(failure_.hint.unwrap().contains("grid trust atlas SHA256:"));
+
+    let other = sshd.dir.path().join("other");
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&other)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let other = fs::read_to_string(other.with_extension("pub")).unwrap();
+    let address = format!("[127.0.0.1]:{}", sshd.port);
+    fs::write(sshd.known_hosts(), format!("{address} {other}")).unwrap();
+    let (step, _, cause) = failure(&bed.send(&[service("app")]));
+    assert_eq!(step, FailedStep::HostKey);
+    assert!(
+        cause.contains("has changed") && cause.contains("known_hosts:1"),
+        "{cause}"
+    );
+
+    // The mesh's own file vouches for it as well.
+    fs::write(bed.dir.path().join("known_hosts"), known).unwrap();
+    fs::write(sshd.known_hosts(), "").unwrap();
+    bed.applied(&[service("app")]);
+
+    let key = fs::read_to_string(sshd.dir.path().join("host_key.pub")).unwrap();
+    fs::write(sshd.known_hosts(), format!("@revoked * {key}")).unwrap();
+    let (step, _, cause) = failure(&bed.send(&[service("app")]));
+    assert_eq!(step, FailedStep::HostKey);
+    assert!(cause.contains("revoked"), "{cause}");
+}
+
+#[test]
+fn who_is_not_let_in_is_told_what_was_tried() {
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    fs::write(sshd.dir.path().join("authorized_keys"), "").unwrap();
+    let (step, _, cause) = failure(&bed.send(&[service("app")]));
+    assert_eq!(step, FailedStep::Authenticate);
+    assert!(cause.contains("id_ed25519"), "{cause}");
+    let key = sshd.home().join(".ssh/id_ed25519");
+    let locked = Command::new("ssh-keygen")
+        .args(["-q", "-p", "-P", "", "-N", "a passphrase", "-f"])
+        .arg(&key)
+        .status()
+        .unwrap();
+    assert!(locked.success());
+    let (step, _, cause) = failure(&bed.send(&[service("app")]));
+    assert_eq!(step, FailedStep::Authenticate);
+    assert!(cause.contains("has a passphrase"), "{cause}");
+}
+
+#[test]
+fn a_refused_port_is_retried_and_named() {
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    bed.ssh = Some(("127.0.0.1".into(), free_port(), sshd.home()));
+    let outcome = bed.send(&[service("app")]);
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::NotReached(_)));
+    assert_eq!(step, FailedStep::Connect);
+    assert!(cause.contains("connection refused"), "{cause}");
+    let retries = bed
+        .progress
+        .iter()
+        .filter(|p| matches!(p, Progress::Retrying { .. }))
+        .count();
+    assert_eq!(retries, 2);
+    assert!(matches!(bed.answer(), Answer::Unknown(f) if f.step == FailedStep::Connect));
+}
+
+#[test]
+fn what_sudo_says_is_told_when_it_is_not_there() {
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    bed.become_root = Some(grid::mesh::Become::Sudo);
+    fs::write(sshd.home().join(".ssh/config"), "").unwrap();
+    // A machine without sudo: the login's shell says so.
+    if Command::new("sudo").arg("-V").output().is_ok() {
+        return;
+    }
+    let outcome = bed.send(&[service("app")]);
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Start);
+    assert!(cause.contains("sudo"), "{cause}");
+}
+
+/// Passes bytes on to sshd, and cuts both ways once the controller has sent `limit`.
+fn cutter(to: u16, limit: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let Ok((mut client, _)) = listener.accept() else {
+            return;
+        };
+        let mut server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+        let (mut back_from, mut back_to) =
+            (server.try_clone().unwrap(), client.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
+        let (mut buffer, mut passed) = ([0; 4096], 0);
+        while passed < limit {
+            match client.read(&mut buffer) {
+                Ok(n) if n > 0 => {
+                    passed += n;
+                    server.write_all(&buffer[..n]).unwrap();
+                }
+                _ => break,
+            }
+        }
+        let _ = client.shutdown(std::net::Shutdown::Both);
+        let _ = server.shutdown(std::net::Shutdown::Both);
+    });
+    port
+}
+
+#[test]
+fn a_connection_that_is_cut_in_the_middle_of_the_files_has_changed_nothing() {
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    let app = service("app").file("a", "1").logged(&bed);
+    bed.applied(std::slice::from_ref(&app));
+    let held = bed.held;
+    let big = app.clone().file("big", vec![7; 8_000_000]);
+    let port = cutter(sshd.port, 1_000_000);
+    let key = fs::read_to_string(sshd.dir.path().join("host_key.pub")).unwrap();
+    fs::write(
+        bed.dir.path().join("known_hosts"),
+        format!("[127.0.0.1]:{port} {key}"),
+    )
+    .unwrap();
+    bed.ssh = Some(("127.0.0.1".into(), port, sshd.home()));
+    let outcome = bed.send(std::slice::from_ref(&big));
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Unpack, "{cause}");
+    bed.ssh = Some(("127.0.0.1".into(), sshd.port, sshd.home()));
+    assert_eq!(bed.ask().token, held);
+    assert!(bed.read("services/app/big").is_none());
+    bed.applied(&[big]);
+}
+
+#[test]
+fn a_machine_that_says_nothing_is_not_waited_for_beyond_the_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let sshd = Sshd::start();
+    let mut bed = sshd.bed("127.0.0.1");
+    bed.timeout = std::time::Duration::from_secs(1);
+    bed.ssh = Some(("127.0.0.1".into(), port, sshd.home()));
+    let (step, _, cause) = failure(&bed.send(&[service("app")]));
+    assert_eq!(step, FailedStep::Connect);
+    assert!(cause.contains("timed out"), "{cause}");
+    drop(listener);
+}
