@@ -183,7 +183,7 @@ impl FileLock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Taking::Held(read(&mut file))),
-                Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => {
+                Err(TryLockError::Error(e)) if knows_no_locks(&e) => {
                     return Err(LockError::NoLocks {
                         path: path.to_owned(),
                     });
@@ -248,6 +248,12 @@ impl Drop for FileLock {
         // The lock goes with the file. A record that could not be removed says no more than that a holder died.
         let _ = self.file.set_len(0);
     }
+}
+
+/// Whether a file system says that it has no locks at all: some say so plainly, NFS without its lock service does not.
+fn knows_no_locks(e: &io::Error) -> bool {
+    let none = rustix::io::Errno::NOLCK.raw_os_error();
+    e.kind() == io::ErrorKind::Unsupported || e.raw_os_error() == Some(none)
 }
 
 /// The record in a lock's file; `None`: there is none, or nothing that could be one.

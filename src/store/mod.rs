@@ -13,6 +13,7 @@ mod error;
 mod identity;
 mod journal;
 mod lock;
+mod many;
 mod memory;
 mod place;
 mod plan;

@@ -12,7 +12,7 @@ use super::journal::Walk;
 use super::plan::Plan;
 use super::record::{self, HeadRecord, MachineRecord, Meta, ProvisionRecord, SealedFor, name};
 use super::seal::Sealer;
-use super::{BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError};
+use super::{BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError, many};
 use crate::compose::manifest::Manifest;
 use crate::mesh::Recipient;
 use crate::provision::ProvisionId;
@@ -83,8 +83,7 @@ impl<'a> Vault<'a> {
     }
 
     fn plain(&self, name: &str, row: &[u8]) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-        let opened = self.sealer.open(name, row);
-        opened.map_err(|_| damaged(self.path, format!("the record {name} does not open")))
+        plain(&self.sealer, self.path, name, row)
     }
 
     fn get(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
@@ -92,13 +91,15 @@ impl<'a> Vault<'a> {
         row.map(|row| self.plain(name, &row)).transpose()
     }
 
-    fn each<R: record::Versioned>(
+    /// What `take` makes of each record below `prefix` and of its name there; in no order.
+    fn all<R: record::Versioned, T: Send>(
         &self,
         prefix: &str,
-        mut take: impl FnMut(&str, R) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.rows.scan(prefix, &mut |name, row| {
-            let plain = self.plain(name, row)?;
+        take: impl Fn(&str, R) -> Result<T, StoreError> + Sync,
+    ) -> Result<Vec<T>, StoreError> {
+        let (sealer, path) = (&*self.sealer, self.path);
+        many::read_all(self.rows, prefix, |name, row| {
+            let plain = plain(sealer, path, name, row)?;
             let rest = name.strip_prefix(prefix).unwrap_or(name);
             take(rest, record::decode(name, &plain)?)
         })
@@ -114,30 +115,32 @@ impl<'a> Vault<'a> {
         let head = self.head()?;
         let mut state = State::new(self.meta.id(), self.meta.era);
         state.push = head.push;
-        let odd =
-            |prefix: &str, rest: &str| damaged(self.path, format!("{prefix}{rest} is no name"));
-        self.each(name::PROVISIONS, |rest, record: ProvisionRecord| {
+        let path = self.path;
+        let odd = |prefix: &str, rest: &str| damaged(path, format!("{prefix}{rest} is no name"));
+        let provisions = self.all(name::PROVISIONS, |rest, record: ProvisionRecord| {
             let id = provision_id(rest).ok_or_else(|| odd(name::PROVISIONS, rest))?;
             let provision = record.into_provision();
-            let none = || damaged(self.path, format!("the provision {id} has no generation"));
-            state
-                .provisions
-                .insert(id.clone(), provision.ok_or_else(none)?);
-            Ok(())
+            let none = || damaged(path, format!("the provision {id} has no generation"));
+            Ok((id.clone(), provision.ok_or_else(none)?))
         })?;
-        let mut manifests: HashMap<String, Arc<Manifest>> = HashMap::new();
-        self.each(name::MANIFESTS, |rest, manifest: Manifest| {
-            manifests.insert(rest.to_owned(), Arc::new(manifest));
-            Ok(())
-        })?;
-        self.each(name::MACHINES, |rest, record: MachineRecord| {
+        for (id, provision) in provisions {
+            state.provisions.insert(id, provision);
+        }
+        let manifests: HashMap<String, Arc<Manifest>> = self
+            .all(name::MANIFESTS, |rest, manifest: Manifest| {
+                Ok((rest.to_owned(), Arc::new(manifest)))
+            })?
+            .into_iter()
+            .collect();
+        let machines = self.all(name::MACHINES, |rest, record: MachineRecord| {
             let node = NodeName::new(rest).map_err(|_| odd(name::MACHINES, rest))?;
-            let machine =
-                record.into_machine(|digest| manifests.get(&format!("{node}/{digest}")).cloned());
-            let none = || damaged(self.path, format!("a manifest of {node} is missing"));
-            state.fleet.insert(node.clone(), machine.ok_or_else(none)?);
-            Ok(())
+            let manifest = |digest: &Digest| manifests.get(&format!("{node}/{digest}")).cloned();
+            let machine = record.into_machine(manifest);
+            let none = || damaged(path, format!("a manifest of {node} is missing"));
+            let machine = machine.ok_or_else(none)?;
+            Ok((node, machine))
         })?;
+        state.fleet.extend(machines);
         for (what, is, was) in [
             ("provisions", state.provisions.len(), head.provisions),
             ("machines", state.fleet.len(), head.machines),
@@ -218,6 +221,16 @@ impl<'a> Vault<'a> {
         };
         sealed_meta(meta, &self.sealer).map(Some)
     }
+}
+
+fn plain(
+    sealer: &Sealer,
+    path: &Path,
+    name: &str,
+    row: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let opened = sealer.open(name, row);
+    opened.map_err(|_| damaged(path, format!("the record {name} does not open")))
 }
 
 fn describe(recipient: &SealedFor) -> String {

@@ -6,7 +6,8 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    reason = "a test may fail in any way that says why"
+    clippy::print_stdout,
+    reason = "a test may fail in any way that says why, and a measurement prints"
 )]
 
 mod damage;
