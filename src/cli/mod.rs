@@ -19,6 +19,8 @@ mod narrator;
 mod phrases;
 mod progress;
 pub mod sources;
+#[cfg(debug_assertions)]
+mod stop_after;
 mod summary;
 pub mod ui;
 pub mod view;

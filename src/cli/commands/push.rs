@@ -329,9 +329,13 @@ fn act(
         return broken.map_or(Ok(report), Err);
     }
     let mut narrator = Narrator::new(&mut context.ui, mesh, heading);
+    #[cfg(debug_assertions)]
+    let stop_after = crate::cli::stop_after::StopAfter::default();
     let mut hear = |event: Event| {
         told.hear(&event);
         narrator.hear(&event);
+        #[cfg(debug_assertions)]
+        stop_after.hear(&event);
     };
     let ports = Ports {
         store,
