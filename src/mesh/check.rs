@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use camino::Utf8Path;
 
-use super::circle::{self, Graph};
+use super::circle::Graph;
 use super::declaration::{CourierKind, FileContent};
 use super::machine::Machines;
 use super::place::{Place, Problem};
@@ -137,17 +137,12 @@ fn wrong_with(folder: &Utf8Path, path: &str) -> Option<String> {
 
 /// Services that wait for each other would all wait for ever (DESIGN.md, section 2).
 fn circles(drafts: &Drafts<'_>, problems: &mut Vec<Problem>) {
-    let waiting: Graph<'_> = drafts
-        .iter()
-        .map(|(name, draft)| {
-            let consumes = draft.service.consumes.iter();
-            let next = consumes.filter(|(provider, consumption)| {
-                consumption.wait && drafts.contains_key(*provider)
-            });
-            (name, next.map(|(provider, _)| provider).collect())
-        })
-        .collect();
-    for circle in circle::circles(&waiting) {
+    let waiting = Graph::new(drafts.iter().map(|(name, draft)| {
+        let consumes = draft.service.consumes.iter();
+        let waits = consumes.filter(|(_, consumption)| consumption.wait);
+        (name, waits.map(|(provider, _)| provider))
+    }));
+    for circle in waiting.circles() {
         let names = circle.iter().chain(circle.first());
         let names: Vec<&str> = names.map(|name| name.as_str()).collect();
         let (Some(first), Some(second)) = (circle.first(), circle.get(1)) else {

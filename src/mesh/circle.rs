@@ -1,118 +1,141 @@
 //! Who waits for whom: circles of services, and the longest chain of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::words::ServiceName;
 
 /// How many circles are named in one run.
 const MOST_CIRCLES: usize = 20;
 
-/// Each service, and those that it points to.
-pub(super) type Graph<'a> = BTreeMap<&'a ServiceName, Vec<&'a ServiceName>>;
+/// Services, and those that each points to.
+#[derive(Debug)]
+pub(super) struct Graph<'a> {
+    /// In order of name.
+    names: Vec<&'a ServiceName>,
+    /// Of each service, by its place among the names, those that it points to.
+    next: Edges,
+    /// Of each service, those that point to it.
+    before: Edges,
+}
 
-/// Circles in the graph that share no service, each from its first service by name. None: there is
-/// no circle at all.
-pub(super) fn circles<'a>(graph: &Graph<'a>) -> Vec<Vec<&'a ServiceName>> {
-    let mut found = Vec::new();
-    let mut core = core(graph);
-    while found.len() < MOST_CIRCLES {
-        // Every service of a core points to one in it, so that a walk comes back to itself.
-        let Some(start) = core.keys().next().copied() else {
-            break;
-        };
-        let (mut walk, mut seen, mut at) = (Vec::new(), BTreeMap::new(), start);
-        while !seen.contains_key(at) {
-            seen.insert(at, walk.len());
-            walk.push(at);
-            match core.get(at).and_then(|next| next.first()) {
-                Some(next) => at = next,
-                None => return found,
+type Edges = Vec<Vec<usize>>;
+
+impl<'a> Graph<'a> {
+    /// The graph of services, in order of name, each with those that it points to. Whoever is pointed to
+    /// and is not a service of the graph does not count.
+    pub fn new<I>(services: impl Iterator<Item = (&'a ServiceName, I)>) -> Self
+    where
+        I: Iterator<Item = &'a ServiceName>,
+    {
+        let (names, pointed): (Vec<_>, Vec<_>) = services.unzip();
+        let next: Edges = pointed
+            .into_iter()
+            .map(|to| to.filter_map(|to| names.binary_search(&to).ok()).collect())
+            .collect();
+        let mut before: Edges = vec![Vec::new(); names.len()];
+        for (from, to) in next.iter().enumerate() {
+            for to in to {
+                if let Some(before) = before.get_mut(*to) {
+                    before.push(from);
+                }
             }
         }
-        let mut circle = walk.split_off(seen.get(at).copied().unwrap_or(0));
-        let first = circle.iter().min().copied();
-        let first = circle.iter().position(|name| Some(*name) == first);
-        circle.rotate_left(first.unwrap_or(0));
-        let gone: BTreeSet<&ServiceName> = circle.iter().copied().collect();
-        core.retain(|name, _| !gone.contains(name));
-        core = self::core(&core);
-        found.push(circle);
+        Self {
+            names,
+            next,
+            before,
+        }
     }
-    found
+
+    /// Circles that share no service, each from its first service by name; at most [`MOST_CIRCLES`].
+    /// None: there is no circle at all.
+    pub fn circles(&self) -> Vec<Vec<&'a ServiceName>> {
+        let mut found = Vec::new();
+        let mut left = vec![true; self.names.len()];
+        while found.len() < MOST_CIRCLES {
+            // What is left then points to something that is left, so that a walk comes back to itself.
+            peel(&self.next, &self.before, &mut left);
+            peel(&self.before, &self.next, &mut left);
+            let Some(mut at) = left.iter().position(|left| *left) else {
+                break;
+            };
+            let mut walk = Vec::new();
+            let mut seen = vec![None; self.names.len()];
+            let first = loop {
+                match seen.get_mut(at) {
+                    Some(Some(first)) => break *first,
+                    Some(unseen) => *unseen = Some(walk.len()),
+                    None => return found,
+                }
+                walk.push(at);
+                let next = self.next.get(at).into_iter().flatten();
+                match next.copied().find(|to| is_left(&left, *to)) {
+                    Some(next) => at = next,
+                    None => return found,
+                }
+            };
+            let mut circle = walk.split_off(first);
+            let least = circle.iter().min().copied();
+            let least = circle.iter().position(|at| Some(*at) == least);
+            circle.rotate_left(least.unwrap_or(0));
+            for at in &circle {
+                if let Some(left) = left.get_mut(*at) {
+                    *left = false;
+                }
+            }
+            let names = circle.iter().filter_map(|at| self.names.get(*at).copied());
+            found.push(names.collect());
+        }
+        found
+    }
+
+    /// The number of services in the longest chain: 1 for a service that points to none. A circle
+    /// counts with all its services, and what lies between two circles too.
+    pub fn longest_chain(&self) -> usize {
+        let mut left = vec![true; self.names.len()];
+        let below = peel(&self.next, &self.before, &mut left);
+        let above = peel(&self.before, &self.next, &mut left);
+        let circular = left.iter().filter(|left| **left).count();
+        below.saturating_add(circular).saturating_add(above)
+    }
 }
 
-/// The number of services in the longest chain: 1 for a service that points to none. A circle counts
-/// with all its services, and what lies between two circles too.
-pub(super) fn longest_chain(graph: &Graph<'_>) -> usize {
-    let below = peel(graph);
-    let rest = without(graph, &below);
-    let above = peel(&reversed(&rest));
-    let circular = rest.len().saturating_sub(above.len());
-    let deepest = |depths: &BTreeMap<&ServiceName, usize>| depths.values().copied().max();
-    deepest(&below)
-        .unwrap_or(0)
-        .saturating_add(circular)
-        .saturating_add(deepest(&above).unwrap_or(0))
+fn is_left(left: &[bool], at: usize) -> bool {
+    left.get(at).is_some_and(|left| *left)
 }
 
-/// What lies on a circle, or between two.
-fn core<'a>(graph: &Graph<'a>) -> Graph<'a> {
-    let rest = without(graph, &peel(graph));
-    let backwards = reversed(&rest);
-    without(&rest, &peel(&backwards))
-}
-
-/// The services from which no way leads into a circle, with the length of the longest way from each.
-fn peel<'a>(graph: &Graph<'a>) -> BTreeMap<&'a ServiceName, usize> {
-    let backwards = reversed(graph);
-    let mut left: BTreeMap<&ServiceName, usize> = graph
+/// Takes away, again and again, what points to nothing that is left. Returns the number of services in
+/// the longest chain of what went.
+fn peel(next: &Edges, before: &Edges, left: &mut [bool]) -> usize {
+    let mut counts: Vec<usize> = next
         .iter()
-        .map(|(name, next)| (*name, next.len()))
+        .map(|to| to.iter().filter(|to| is_left(left, **to)).count())
         .collect();
-    let mut depths = BTreeMap::new();
-    let mut ready: Vec<(&ServiceName, usize)> = left
-        .iter()
-        .filter(|(_, count)| **count == 0)
-        .map(|(name, _)| (*name, 1))
+    let mut depths = vec![1_usize; next.len()];
+    let mut ready: Vec<usize> = (0..next.len())
+        .filter(|at| is_left(left, *at) && counts.get(*at) == Some(&0))
         .collect();
-    let mut reached: BTreeMap<&ServiceName, usize> = BTreeMap::new();
-    while let Some((name, depth)) = ready.pop() {
-        depths.insert(name, depth);
-        for before in backwards.get(name).into_iter().flatten() {
-            let longest = reached.entry(before).or_insert(0);
-            *longest = (*longest).max(depth);
-            let longest = longest.saturating_add(1);
-            if let Some(count) = left.get_mut(before) {
+    let mut deepest = 0;
+    while let Some(at) = ready.pop() {
+        if let Some(left) = left.get_mut(at) {
+            *left = false;
+        }
+        let depth = depths.get(at).copied().unwrap_or(1);
+        deepest = deepest.max(depth);
+        for from in before.get(at).into_iter().flatten().copied() {
+            if !is_left(left, from) {
+                continue;
+            }
+            if let Some(known) = depths.get_mut(from) {
+                *known = (*known).max(depth.saturating_add(1));
+            }
+            if let Some(count) = counts.get_mut(from) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
-                    ready.push((before, longest));
+                    ready.push(from);
                 }
             }
         }
     }
-    depths
-}
-
-fn reversed<'a>(graph: &Graph<'a>) -> Graph<'a> {
-    let mut backwards: Graph<'a> = graph.keys().map(|name| (*name, Vec::new())).collect();
-    for (name, next) in graph {
-        for to in next {
-            backwards.entry(to).or_default().push(name);
-        }
-    }
-    backwards
-}
-
-fn without<'a>(graph: &Graph<'a>, gone: &BTreeMap<&'a ServiceName, usize>) -> Graph<'a> {
-    let stays = |name: &ServiceName| graph.contains_key(name) && !gone.contains_key(name);
-    graph
-        .iter()
-        .filter(|(name, _)| stays(name))
-        .map(|(name, next)| {
-            let next = next.iter().copied().filter(|to| stays(to)).collect();
-            (*name, next)
-        })
-        .collect()
+    deepest
 }
 
 #[cfg(test)]
@@ -126,21 +149,21 @@ mod tests {
     }
 
     fn graph<'a>(names: &'a [ServiceName], edges: &[(usize, usize)]) -> Graph<'a> {
-        let mut graph: Graph<'a> = names.iter().map(|name| (name, Vec::new())).collect();
+        let mut next = vec![Vec::new(); names.len()];
         for (from, to) in edges {
-            graph.get_mut(&names[*from]).unwrap().push(&names[*to]);
+            next[*from].push(&names[*to]);
         }
-        graph
+        Graph::new(names.iter().zip(next.into_iter().map(Vec::into_iter)))
     }
 
     #[test]
     fn a_chain_is_counted_and_has_no_circle() {
         let names = names(4);
         let chain = graph(&names, &[(0, 1), (1, 2), (0, 2), (3, 2)]);
-        assert_eq!(longest_chain(&chain), 3);
-        assert!(circles(&chain).is_empty());
-        assert_eq!(longest_chain(&graph(&names, &[])), 1);
-        assert_eq!(longest_chain(&Graph::new()), 0);
+        assert_eq!(chain.longest_chain(), 3);
+        assert!(chain.circles().is_empty());
+        assert_eq!(graph(&names, &[]).longest_chain(), 1);
+        assert_eq!(graph(&[], &[]).longest_chain(), 0);
     }
 
     #[test]
@@ -148,7 +171,7 @@ mod tests {
         let names = names(7);
         // 1 -> 0 -> 2 -> 1, 5 -> 6 -> 5, and ways in and out of the first.
         let edges = [(1, 0), (0, 2), (2, 1), (3, 0), (2, 4), (5, 6), (6, 5)];
-        let found = circles(&graph(&names, &edges));
+        let found = graph(&names, &edges).circles();
         assert_eq!(
             found,
             [
@@ -157,16 +180,15 @@ mod tests {
             ]
         );
         let first = graph(&names[..5], &edges[..5]);
-        assert_eq!(longest_chain(&first), 5); // 3 -> all of the circle -> 4
+        assert_eq!(first.longest_chain(), 5); // 3 -> all of the circle -> 4
     }
 
     #[test]
     fn a_long_chain_needs_no_deep_stack() {
         let names = names(20_000);
-        let edges: Vec<_> = (1..20_000).map(|n| (n - 1, n)).collect();
-        assert_eq!(longest_chain(&graph(&names, &edges)), 20_000);
-        let mut circle = edges;
-        circle.push((19_999, 0));
-        assert_eq!(circles(&graph(&names, &circle))[0].len(), 20_000);
+        let mut edges: Vec<_> = (1..20_000).map(|n| (n - 1, n)).collect();
+        assert_eq!(graph(&names, &edges).longest_chain(), 20_000);
+        edges.push((19_999, 0));
+        assert_eq!(graph(&names, &edges).circles()[0].len(), 20_000);
     }
 }

@@ -16,7 +16,6 @@ use crate::words::ServiceName;
 
 /// One consumption as it was read.
 struct Read {
-    consumer: ServiceName,
     provider: ServiceName,
     place: Place,
     consumption: Consumption,
@@ -24,14 +23,16 @@ struct Read {
 
 /// Reads the consumptions of all services.
 pub(super) fn read_all(drafts: &mut Drafts<'_>, problems: &mut Vec<Problem>) {
-    let mut found = Vec::new();
+    let mut all = Vec::with_capacity(drafts.len());
     for draft in drafts.values() {
+        let mut found = Vec::new();
         if let Some(input) = draft.table.and_then(|table| table.get("consumes")) {
             read_one(draft, input, drafts, &mut found, problems);
         }
+        all.push(found);
     }
-    for read in found {
-        if let Some(draft) = drafts.get_mut(&read.consumer) {
+    for (draft, found) in drafts.values_mut().zip(all) {
+        for read in found {
             draft.consumes.insert(read.provider.clone(), read.place);
             draft
                 .service
@@ -51,7 +52,6 @@ fn read_one(
     let consumer = &draft.service.name;
     let mut add = |provider, place, consumption| {
         found.push(Read {
-            consumer: consumer.clone(),
             provider,
             place,
             consumption,

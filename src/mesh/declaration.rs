@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use semver::VersionReq;
 use serde::Deserialize;
 
-use super::circle;
+use super::circle::Graph;
 use crate::kinds::{Endpoint, Provider, Wants};
 use crate::words::{
     AbsolutePath, Command, MeshName, NodeName, ReleasePath, SecretName, ServiceName, Tag,
@@ -346,11 +346,7 @@ impl Mesh {
     #[must_use]
     pub fn longest_chain(&self) -> usize {
         let services = self.services.iter();
-        circle::longest_chain(
-            &services
-                .map(|(name, service)| (name, service.consumes.keys().collect()))
-                .collect(),
-        )
+        Graph::new(services.map(|(name, service)| (name, service.consumes.keys()))).longest_chain()
     }
 }
 

@@ -10,6 +10,8 @@ use serde::Serialize;
 const WIDEST_EXCERPT: usize = 120;
 /// How many characters stand before the caret when a long line is cut.
 const BEFORE_CARET: usize = 40;
+/// How many characters an age secret key has at most, and then some.
+const LONGEST_SECRET: usize = 128;
 
 /// What sort of thing is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -43,54 +45,57 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position of the bytes `start..end` on a line that begins at `line_start`.
+    /// The position of the bytes `start..end` of a line. A line may be as long as a file, and have many
+    /// errors; only the column is counted over all of it.
     pub(super) fn new(line: usize, text: &str, start: usize, end: usize) -> Self {
-        let chars_before = |at: usize| {
-            text.char_indices()
-                .take_while(|(index, _)| *index < at)
-                .count()
-        };
-        let column = chars_before(start);
-        let length = text.chars().count();
-        let width = chars_before(end)
-            .min(length)
-            .saturating_sub(column)
-            .clamp(1, WIDEST_EXCERPT);
-        let from = if length > WIDEST_EXCERPT {
-            column.saturating_sub(BEFORE_CARET)
+        let start = text.floor_char_boundary(start);
+        let end = text.floor_char_boundary(end).max(start);
+        let (before, after) = text.split_at_checked(start).unwrap_or((text, ""));
+        let column = before.chars().count().saturating_add(1);
+
+        // How many characters are shown before the caret, and whether all of them fit.
+        let short = text.chars().nth(WIDEST_EXCERPT).is_none();
+        let lead = if short {
+            column.saturating_sub(1)
         } else {
-            0
+            column.saturating_sub(1).min(BEFORE_CARET)
         };
-        let text = without_secret_keys(text);
+        let back = |count: usize| {
+            let mut chars = before.char_indices().rev();
+            match count.checked_sub(1) {
+                None => before.len(),
+                Some(last) => chars.nth(last).map_or(0, |(at, _)| at),
+            }
+        };
+        let (from, far) = (back(lead), back(lead.saturating_add(LONGEST_SECRET)));
+        let room = WIDEST_EXCERPT.saturating_sub(lead);
+        let to = after
+            .char_indices()
+            .nth(room)
+            .map_or(text.len(), |(at, _)| start.saturating_add(at));
+
+        // A secret key may begin before what is shown.
+        let shown = without_secret_keys(text.get(far..to).unwrap_or(""));
+        let shown = shown.get(from.saturating_sub(far)..).unwrap_or("");
         let mut excerpt = String::new();
         if from > 0 {
             excerpt.push('…');
         }
-        excerpt.extend(
-            text.chars()
-                .skip(from)
-                .take(WIDEST_EXCERPT)
-                .map(|c| match c {
-                    '\t' => ' ', // one column, as it is counted
-                    c if c.is_control() => '\u{fffd}',
-                    c => c,
-                }),
-        );
-        if length.saturating_sub(from) > WIDEST_EXCERPT {
+        excerpt.extend(shown.chars().map(|c| match c {
+            '\t' => ' ', // one column, as it is counted
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        }));
+        if to < text.len() {
             excerpt.push('…');
         }
+        let wrong = text.get(start..end.min(to)).unwrap_or("");
         Self {
             line,
-            column: column.saturating_add(1),
+            column,
             excerpt,
-            caret: column
-                .saturating_sub(from)
-                .saturating_add(usize::from(from > 0)),
-            width: width.min(
-                WIDEST_EXCERPT
-                    .saturating_sub(column.saturating_sub(from))
-                    .max(1),
-            ),
+            caret: lead.saturating_add(usize::from(from > 0)),
+            width: wrong.chars().count().max(1),
         }
     }
 }
@@ -254,6 +259,9 @@ mod tests {
             at.excerpt,
             "key = \"AGE-SECRET-KEY-*****\", \"AGE-SECRET-KEY-**\""
         );
+        let long = format!("{}AGE-SECRET-KEY-1{}x", " ".repeat(500), "Z".repeat(60));
+        let at = Position::new(1, &long, 570, 571);
+        assert!(!at.excerpt.contains('Z'), "{}", at.excerpt);
         let hidden = |text: &str, start, end| {
             let at = Position::new(1, text, start, end).without_values();
             (at.excerpt, at.caret, at.width)

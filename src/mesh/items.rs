@@ -1,6 +1,7 @@
 //! Merges the declaration's files: one table for each name, and what stands in no known place.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use toml::Spanned;
 use toml::de::DeTable;
@@ -86,11 +87,13 @@ fn each<'a>(
         }
     };
     for (name, input) in table.entries() {
-        match known.get(name) {
-            None => {
-                known.insert(name, input);
+        match known.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert(input);
             }
-            Some(first) => problems.push(again(sources, input.key, first.key)),
+            Entry::Occupied(first) => {
+                problems.push(again(sources, input.key, first.get().key));
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads `[nodes.*]` and `[defaults]` into machines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -24,14 +24,13 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// All machines.
-#[derive(Default)]
 pub(super) struct Machines {
     /// Those that are right.
     pub nodes: BTreeMap<NodeName, Node>,
     /// Where each is declared; those that are wrong too.
     pub declared: BTreeMap<NodeName, Place>,
     /// Who carries a tag.
-    pub tagged: BTreeMap<Tag, BTreeSet<NodeName>>,
+    pub tagged: BTreeMap<Tag, Vec<NodeName>>,
 }
 
 impl Machines {
@@ -45,23 +44,29 @@ impl Machines {
             .defaults
             .and_then(|input| read_raw(input, "`defaults`", problems))
             .unwrap_or_default();
-        let mut machines = Self::default();
+        // In order of name, so that the maps are made at once and not searched.
+        let (mut declared, mut nodes) = (Vec::new(), Vec::new());
+        let mut tagged: BTreeMap<Tag, Vec<NodeName>> = BTreeMap::new();
         for (name, input) in &items.nodes {
             let name = named(name, *input, NodeName::new, problems);
             let raw = read_raw(*input, "a machine", problems);
             let Some(name) = name else { continue };
-            machines.declared.insert(name.clone(), input.key);
+            declared.push((name.clone(), input.key));
             let Some(raw) = raw else { continue };
             let raw = raw.over(&defaults);
             for tag in raw.tags.iter().flatten() {
-                let carriers = machines.tagged.entry(tag.clone()).or_default();
-                carriers.insert(name.clone());
+                let carriers = tagged.entry(tag.clone()).or_default();
+                carriers.push(name.clone());
             }
             if let Some(node) = node(name.clone(), raw, surroundings, problems) {
-                machines.nodes.insert(name, node);
+                nodes.push((name, node));
             }
         }
-        machines
+        Self {
+            nodes: nodes.into_iter().collect(),
+            declared: declared.into_iter().collect(),
+            tagged,
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn read_all<'a>(
     items: &BTreeMap<&'a str, Input<'a>>,
     problems: &mut Vec<Problem>,
 ) -> Drafts<'a> {
-    let mut drafts = BTreeMap::new();
+    let mut drafts = Vec::with_capacity(items.len());
     for (name, input) in items {
         let name = named(name, *input, ServiceName::new, problems);
         let table = match input.table("a service") {
@@ -67,9 +67,9 @@ pub(super) fn read_all<'a>(
             continue;
         };
         let draft = draft(name.clone(), input.key, table, problems);
-        drafts.insert(name, draft);
+        drafts.push((name, draft));
     }
-    drafts
+    drafts.into_iter().collect() // in order of name: made at once
 }
 
 fn draft<'a>(

@@ -51,7 +51,8 @@ impl Sources {
     pub fn read(folder: &Utf8Path) -> Result<Self, Diagnostics> {
         let mut paths = vec![Utf8PathBuf::from(MAIN)];
         let mut errors = Vec::new();
-        if !folder.join(MAIN).exists() {
+        // What exists but cannot be seen is reported as unreadable below.
+        if folder.join(MAIN).try_exists().is_ok_and(|exists| !exists) {
             return Err(Diagnostics::one(Diagnostic {
                 kind: DiagnosticKind::Missing,
                 file: shown(folder, Utf8Path::new(MAIN)),
