@@ -4,21 +4,24 @@
 mod change;
 mod check;
 mod compose;
+mod ended;
 mod history;
+mod problem;
 mod provisions;
 mod push;
 mod status;
+mod waiting;
 
 pub use change::{ChangeView, Changed};
 pub use check::{CheckView, Checked};
 pub use compose::ComposeView;
+pub use ended::{Ended, HeldView};
 pub use history::{HistoryEntry, HistoryView};
+pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
-pub use push::{
-    AppliedView, BlockerView, Ended, FailureView, FenceView, HeldView, ProblemView, PushEvent,
-    WaitView, WaitingView,
-};
+pub use push::{AppliedView, PushEvent};
 pub use status::{MachineState, MachineView, StatusView};
+pub use waiting::{BlockerView, WaitView, WaitingView};
 
 /// Every schema that is committed under `schemas/`: the file's name without `.schema.json`, and its content.
 /// The declaration's own, `mesh`, is `crate::mesh::schema`.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::push::WaitingView;
+use super::waiting::WaitingView;
 use crate::push::Reason;
 use crate::words::{Digest, MeshName, NodeName, ServiceName};
 
