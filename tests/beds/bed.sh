@@ -145,7 +145,7 @@ lacks() {
 }
 binding() { printf '%s/machines/%s/current/services/%s/bindings/%s' "$B" "$1" "$2" "$3"; }
 # Every release that a machine was switched to, and what ran there: equal before and after, nothing was applied.
-trace() { find "$B/machines/$1/releases" "$B/machines/$1/current" -printf '%p %i %T@ %s\n' 2>/dev/null | sort | sha256sum; }
+trace() { find "$B/machines/$1/releases" "$B/machines/$1/current" ! -type d ! -name .applied -printf '%p %i %T@ %s\n' 2>/dev/null | sort | sha256sum; }
 
 # Parts of declarations that most beds share.
 mesh_head() { printf '[mesh]\nname = "bed"\n\n'; }

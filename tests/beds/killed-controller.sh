@@ -32,7 +32,7 @@ secret_lines() { # one line a generation: PROVISION GENERATION SECRET
 import json, sys
 for p in json.load(sys.stdin)["provisions"]:
     for g in p["generations"]:
-        if g.get("secret"): print(p["provider"], p["consumer"], g["generation"], g["secret"])'
+        if g.get("secret"): print(p["provider"], p["consumer"], g["number"], g["secret"])'
 }
 # No machine is half switched: its current release is whole, and applied.
 whole() {
