@@ -30,6 +30,7 @@ under_every_shell!(
     a_command_that_hangs_is_ended_by_its_limit,
     output_is_bounded_cleaned_and_shown,
     a_daemon_left_behind_holds_nothing_up,
+    no_process_of_ours_stays_behind,
     installed_files_are_saved_restored_and_removed,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_runs_is_told_before_it_is_applied,
@@ -468,6 +469,28 @@ fn a_daemon_left_behind_holds_nothing_up(shell: Shell) {
     assert!(alive());
     let killed = std::process::Command::new("kill").arg(pid.trim()).status();
     assert!(killed.unwrap().success());
+}
+
+fn no_process_of_ours_stays_behind(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    bed.applied(&[
+        service("broker").grants(&["app"], &bed).logged(&bed),
+        service("app").command("apply", "yes | head -c 300000"),
+    ]);
+    bed.ask();
+    let root = bed.dir.path().display().to_string();
+    let ours = || {
+        fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok())
+            .any(|line| String::from_utf8_lossy(&line).contains(&root))
+    };
+    // They end by themselves, a moment after the receipt.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while ours() {
+        assert!(std::time::Instant::now() < deadline, "a process stays");
+        std::thread::yield_now();
+    }
 }
 
 fn installed_files_are_saved_restored_and_removed(shell: Shell) {

@@ -45,7 +45,7 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
 mode=$1 root=$2 wait=$3 name=$4 sender=$5
 shift 5
 run=$root/run new=$root/releases/.new-$name
-f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 stay=""
+f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" stay=""
 
 say() { printf "%s\n" "$1"; }
 step() { say "step $1 $2 $3"; }
@@ -67,7 +67,7 @@ die() {
 	f_step=""
 	bad "$@"
 	failed
-	rm -rf "$new"
+	[ ! -d "$new" ] || rm -rf "$new"
 	finish refused
 }
 has() { case " $1 " in *" $2 "*) ;; *) return 1 ;; esac }
@@ -109,7 +109,7 @@ top() {
 lock() {
 	boot=-
 	[ -r /proc/sys/kernel/random/boot_id ] && read -r boot </proc/sys/kernel/random/boot_id
-	e=$(mkdir -p "$root/lock" "$root/releases" 2>&1) || die start - "$root cannot be used: $e"
+	[ -d "$root/lock" ] && [ -d "$root/releases" ] || e=$(mkdir -p "$root/lock" "$root/releases" 2>&1) || die start - "$root cannot be used: $e"
 	began $$
 	mine="$$ $began $boot $sender"
 	now
@@ -129,16 +129,19 @@ lock() {
 			there "$root/lock/$n" || die lock - "$root/lock cannot be written: $e"
 			continue
 		}
-		rm -f "$root/lock/new.$$"
 		top
 		[ "$top" = "$n" ] && break
 		rm -f "$root/lock/$n"
 	done
 	locked=$n
+	# All that is rubbish now, at once.
 	set +f
-	for f in "$root"/lock/*; do [ "$f" = "$root/lock/$n" ] || rm -f "$f"; done
-	rm -rf "$root"/releases/.new-* "$root"/releases/.old-* "$run"
+	set -- "$run"
+	for f in "$root"/lock/* "$root"/releases/.new-* "$root"/releases/.old-*; do
+		[ "$f" = "$root/lock/$n" ] || ! there "$f" || set -- "$@" "$f"
+	done
 	set -f
+	rm -rf -- "$@"
 	e=$({ mkdir -m 700 "$run" && mkfifo "$run/d"; } 2>&1) || die start - "$root cannot be used: $e"
 	exec 5<>"$run/d"
 	mark=$name$$
@@ -168,6 +171,7 @@ show_log() {
 # Prints what it reads, as the output of service $1, until the mark, the end, or $2 bytes; then tells so on
 # descriptor 5, and drains: a daemon that was left behind must neither hold up the send nor find its output broken.
 relay() {
+	exec 4>&-
 	n=0
 	while IFS= read -r l || [ "$l" ]; do
 		[ "$l" = "$mark" ] && break
@@ -192,10 +196,12 @@ run() {
 	mkfifo "$run/o$runs" || { why="no fifo can be made in $run" && return 1; }
 	# Opened both ways, since that never waits; and closed only once the relay has answered, so that it finds a writer.
 	exec 4<>"$run/o$runs"
-	{
+	# Closed there by "exec": a shell would keep a copy of what a redirection closes, and the pipe would never end.
+	(
+		exec 4>&-
 		dd bs=1024 count=2048
 		exec cat >/dev/null 5>&-
-	} <"$run/o$runs" 4>&- | relay "$1" "$cap" 4>&- &
+	) <"$run/o$runs" | relay "$1" "$cap" &
 	(
 		trap - HUP PIPE
 		cd "$4" && GRID_RELEASE=$4 && export GRID_RELEASE && exec timeout -k 5 "$2" sh "$3"
@@ -233,16 +239,25 @@ until_holds() {
 
 # --- plans: lines of services, in the order in which they are applied, then of files, then of installed files
 
+# The text of a plan into $p; that of the last one is kept.
+plan_of() {
+	[ "$1" = "$plan_file" ] || {
+		plan_file=$1 plan=""
+		[ ! -f "$1" ] || plan=$(cat "$1")
+	}
+	p=$plan
+}
 # S name steps list loads applies others test load apply check remove
 # F mode owner service path
 # I mode owner hash service install path
 services_of() {
-	p=$(cat "$root/releases/$1/plan" 2>/dev/null) || p=""
+	plan_of "$root/releases/$1/plan"
 	case $p in "plan 1$nl"*) p=${p#*"$nl"} ;; *) p="" ;; esac
 	while :; do case $p in "S$tab"*) say "${p%%"$nl"*}" ;; *) break ;; esac && case $p in *"$nl"*) p=${p#*"$nl"} ;; *) break ;; esac done
 }
 lines_of() {
-	p=$nl$(cat "$2")
+	plan_of "$2"
+	p=$nl$p
 	case $p in *"$nl$1$tab"*) say "$1$tab${p#*"$nl$1$tab"}" ;; esac
 }
 reversed() {
@@ -362,7 +377,7 @@ own() {
 }
 # Receives $2 bytes of tar, "delta" or "all", into $new.
 receive() {
-	rm -rf "$new"
+	[ ! -d "$new" ] || rm -rf "$new"
 	e=$(mkdir -m 700 "$new" 2>&1) || die unpack - "$e"
 	say "want $1"
 	e=$(head -c "$2" | {
@@ -608,11 +623,11 @@ forward_load() {
 }
 # Keeps the current release and the one before it, and no newer lists but those of the current one.
 tidy() {
-	rm -f "$root/releases/$cur/.broken"
+	[ ! -f "$root/releases/$cur/.broken" ] || rm -f "$root/releases/$cur/.broken"
 	forget_saved "${old:--}" "$cur"
 	set +f
 	for f in "$root"/releases/*; do has "$cur ${old:--}" "${f##*/}" || rm -rf "$f"; done
-	for f in "$root"/lists/*; do [ "$f" = "$root/lists/$cur" ] || rm -rf "$f"; done
+	for f in "$root"/lists/*; do [ "$f" = "$root/lists/$cur" ] || ! there "$f" || rm -rf "$f"; done
 	set -f
 }
 # Keeps the list of $digest that service $1 has loaded, beside $old.
@@ -780,10 +795,14 @@ ask() {
 # The machine holds this release already: verify, check, mend.
 contact() {
 	step verify - 0
+	plan_of "$root/releases/$cur/plan"
 	broken=0 old=-
 	[ -f "$root/releases/$cur/.previous" ] && read -r old <"$root/releases/$cur/.previous"
 	[ -f "$root/releases/$cur/.applied" ] || broken=1
-	verify "$root/releases/$cur" "$root/releases/$cur" || mend
+	verify "$root/releases/$cur" "$root/releases/$cur" || {
+		mend
+		plan_file=""
+	}
 	drifted=""
 	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" again || { failed && finish refused; }
 	IFS=$nl
@@ -826,7 +845,7 @@ contact() {
 		[ "$again$reload" = 00 ] || say "applied $s"
 	done
 	IFS=$ifs
-	{ put "$root/token" "$token" && put "$root/releases/$cur/.applied" "$sender"; } || die switch - "the token cannot be written"
+	{ put "$root/token" "$token" && { [ $broken = 0 ] || put "$root/releases/$cur/.applied" "$sender"; }; } || die switch - "the token cannot be written"
 	tidy
 	finish applied
 }
