@@ -14,6 +14,9 @@
 # broker that lacks one of them, or GRID_RABBITMQ=public in the environment, takes the public commands
 # instead: a process for each account that is closed, and a permission that is no regular expression shows
 # only while importing.
+#
+# A load that runs out of time goes on inside the broker, and the next one does what it left: each writes
+# only what differs. A new vhost costs the broker some 80 ms of its own, a new user 2 ms (3.10).
 
 # Bytes are bytes, and sorted as such; `ctl` says its own locale.
 export LC_ALL=C
@@ -325,9 +328,9 @@ count() {
 	emit "$1" | sed '/^$/d' | wc -l | tr -d ' '
 }
 
-# One line for each name or pair in $1: $2, the first field, $3, and the second field after $4.
+# One line for each name or pair in $1: $2, the first field, $3, and of a pair the second field and $4.
 lines() {
-	emit "$1" | sed -e '/^$/d' -e "s|^\\([^$sep]*\\)$sep\\([^$sep]*\\).*\$|$2 \\1 $3$4 \\2|" -e t \
+	emit "$1" | sed -e '/^$/d' -e "s|^\\([^$sep]*\\)$sep\\([^$sep]*\\).*\$|$2 \\1 $3 \\2${4:-}|" -e t \
 		-e "s|.*|$2 & $3|" | tr "$backslash$quote" '\\"'
 }
 
@@ -365,10 +368,10 @@ plan() {
 		lines "$(minus "$rekeyed" "$new_users")" user 'has another password'
 		lines "$(minus "$written" "$rekeyed")" user 'has other tags'
 		lines "$new_vhosts" vhost 'is missing'
-		lines "$new_pairs" user 'has no permissions on' ' vhost'
-		lines "$(minus "$set" "$new_pairs")" user 'has other permissions on' ' vhost'
+		lines "$new_pairs" user 'has no permissions on vhost'
+		lines "$(minus "$set" "$new_pairs")" user 'has other permissions on vhost'
 		lines "$gone" user 'is not on the list'
-		lines "$stale" user 'has permissions that are not on the list on' ' vhost'
+		lines "$stale" user 'has permissions on vhost' ', which is not on the list'
 	)
 }
 
