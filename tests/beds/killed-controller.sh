@@ -22,7 +22,9 @@ number=0
 next_consumer() {
   [ "$number" = 0 ] || grid 0 unassign "c$number"
   number=$((number + 1))
-  looks_up "c$number" broker '' >>"$MESH/mesh.toml"
+  looks_up "c$number" broker '' 'test = ["true"]
+apply = ["true"]
+remove = ["true"]' >>"$MESH/mesh.toml"
   grid 0 rotate broker/base
   sed -i "/^\[services.c$number\]/,/^nodes/ s/^nodes = .*/nodes = [\"borealis\"]/" "$MESH/mesh.toml"
 }
@@ -83,7 +85,7 @@ while :; do
   next_consumer
 done
 printf '%s\n' "${hit[@]}" | sort | uniq -c | sort -rn >"$B/hit"
-for wanted in began minted sending lock fence unpack verify switch load apply check sent; do
+for wanted in began minted sending unpack verify test switch install load read-back apply check remove sent ended; do
   grep -qw "$wanted" "$B/hit" || fail "the step $wanted was never hit: $(tr -s ' \n' ' ' <"$B/hit")"
 done
 seen "killed after each of ${#hit[@]} events:$(tr -s ' \n' ' ' <"$B/hit")"
