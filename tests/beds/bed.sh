@@ -171,6 +171,7 @@ listed() {
 }
 # A consumer of such a provider; its check looks its account up: SERVICE PROVIDER NODES [MORE]
 looks_up() {
+  # shellcheck disable=SC2016 # the machine's shell expands it
   printf '[services.%s]\nnodes = [%s]\nconsumes = ["%s"]\ncheck = ["sh", "-c", "grep -q \\"^$(cat bindings/%s/username) $(printf %%s \\"$(cat bindings/%s/password)\\" | sha256sum | cut -c1-64)$\\" %s/%s.accounts"]\nlimits = { check = "5s" }\n%s\n\n' \
     "$1" "$3" "$2" "$2" "$2" "$B" "$2" "${4:-}"
 }

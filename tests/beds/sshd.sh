@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # A real sshd as a machine, without touching this one's. Source it; needs root, openssh-server and ssh-keygen.
 #
 #   sshd_start DIR PORT     starts it on all of 127.0.0.0/8; DIR gets home/.ssh with a key that may log in as root, the
