@@ -1,0 +1,478 @@
+//! The simulated couriers: they carry what the push sends to the machines of the floor, with faults.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use grid::compose::bundle::Content;
+use grid::compose::services::Wait;
+use grid::delivery::{
+    Answer, Applied, Dispatch, FailedStep, Failure, Heard, Holding, Outcome, Parcel, Question,
+};
+use grid::mesh::Move;
+use grid::words::NodeName;
+
+use super::floor::{Floor, short};
+use super::machine::{Machine, Step, Unfinished};
+use super::plan::{Death, Fault, FaultKind};
+
+/// What a controller that is killed in mid send unwinds with.
+pub struct Killed;
+
+pub struct Courier<'a> {
+    pub floor: &'a mut Floor,
+    pub faults: &'a [Fault],
+    pub death: Option<Death>,
+    pub order: u8,
+    /// Whom the operator named.
+    pub named: BTreeSet<NodeName>,
+    pub sends: usize,
+    pub asks: usize,
+    /// Named machines that were sent to or contacted.
+    pub contacted: BTreeSet<NodeName>,
+    /// Whether anything went wrong that a push without faults would not meet.
+    pub disturbed: bool,
+}
+
+pub fn failure(step: FailedStep, cause: &str) -> Failure {
+    Failure {
+        step,
+        service: None,
+        cause: cause.to_owned(),
+        output: Vec::new(),
+        hint: None,
+    }
+}
+
+impl Dispatch for Courier<'_> {
+    fn send(&mut self, mut parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        for parcel in &parcels {
+            self.check_parcel(parcel);
+        }
+        let turn = usize::from(self.order >> 1) % parcels.len();
+        parcels.rotate_left(turn);
+        let heard_late = self.order & 1 == 1;
+        let mut late = Vec::new();
+        for parcel in parcels {
+            let nth = self.sends;
+            self.sends += 1;
+            self.die_at(|death| matches!(death, Death::BeforeArrival(n) if n == nth));
+            let outcome = self.arrive(&parcel, nth);
+            self.floor.say(|| {
+                let how = format!("{outcome:?}");
+                let how = how.split(['(', ' ']).next().unwrap_or_default().to_owned();
+                format!("    {} {how}", parcel.target.node.name)
+            });
+            self.die_at(|death| matches!(death, Death::BeforeReceipt(n) if n == nth));
+            let node = parcel.target.node.name.clone();
+            if heard_late {
+                late.push((node, outcome));
+            } else {
+                hear(&node, Heard::Settled(outcome));
+            }
+        }
+        for (node, outcome) in late.into_iter().rev() {
+            hear(&node, Heard::Settled(outcome));
+        }
+    }
+
+    fn ask(&mut self, questions: Vec<Question>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        for question in questions {
+            let node = question.target.node.name.clone();
+            let nth = self.asks;
+            self.asks += 1;
+            let unanswered = self.floor.down.contains(&node)
+                || self.faults.iter().any(|fault| {
+                    fault.at == nth
+                        && matches!(fault.kind, FaultKind::NotReached | FaultKind::Broken)
+                });
+            let answer = if unanswered {
+                self.disturbed = true;
+                self.floor.coverage.saw("ask unanswered");
+                Answer::Unknown(failure(FailedStep::Connect, "no answer"))
+            } else {
+                self.floor.coverage.saw("ask answered");
+                self.finish(&node);
+                let machine = self.floor.machine(&node);
+                Answer::Holds(Holding {
+                    token: machine.token,
+                    manifest: machine.release.clone(),
+                    lists: machine.lists.clone(),
+                    log: Vec::new(),
+                })
+            };
+            hear(&node, Heard::Answered(answer));
+        }
+    }
+}
+
+impl Courier<'_> {
+    fn die_at(&self, here: impl Fn(Death) -> bool) {
+        if self.death.is_some_and(here) {
+            std::panic::resume_unwind(Box::new(Killed));
+        }
+    }
+
+    /// What must hold of a send before it goes out.
+    fn check_parcel(&mut self, parcel: &Parcel) {
+        let node = &parcel.target.node.name;
+        let manifest = &parcel.bundle.manifest;
+        if let Some(hold) = &parcel.target.node.hold {
+            let what = format!("{node} is on hold ({}) and is sent to", hold.reason);
+            self.floor.violate(what);
+        }
+        if parcel.bundle.digest != manifest.digest() {
+            self.floor.violate(format!("{node}: a digest of something else"));
+        }
+        if self.floor.rolled_back.get(node) == Some(&parcel.bundle.digest) {
+            if self.named.contains(node) {
+                self.floor.coverage.saw("rolled back, named again");
+            } else {
+                let what = format!("{node} is flushed with what was rolled back there");
+                self.floor.violate(what);
+            }
+        }
+        self.check_moves(parcel);
+        self.check_attempt(parcel);
+    }
+
+    /// An attempt is on disk before a send goes out.
+    fn check_attempt(&mut self, parcel: &Parcel) {
+        let node = &parcel.target.node.name;
+        let store = self.floor.store.borrow();
+        let known = store.peek().fleet.get(node);
+        let attempt = known.and_then(|m| m.attempt.as_ref());
+        let contact = known.and_then(|m| m.token) == Some(parcel.token);
+        let recorded = attempt.is_some_and(|a| a.token == parcel.token);
+        let mut wrong = None;
+        if !contact && !recorded {
+            wrong = Some(format!("{node} is sent to without a recorded attempt"));
+        }
+        for (provider, list) in parcel
+            .bundle
+            .manifest
+            .services
+            .iter()
+            .filter_map(|(name, service)| Some((name, service.grants.as_ref()?)))
+        {
+            for grant in list {
+                let stored = store.peek().provisions.get(provider, &grant.consumer);
+                if stored.is_none_or(|p| p.get(grant.generation).is_none()) {
+                    wrong = Some(format!("{provider} is told of an account that is not stored"));
+                }
+            }
+        }
+        drop(store);
+        if let Some(wrong) = wrong {
+            self.floor.violate(wrong);
+        }
+    }
+
+    /// Rule 4 as it looks from outside: what stops first never runs in two places.
+    fn check_moves(&mut self, parcel: &Parcel) {
+        let node = &parcel.target.node.name;
+        let mut found = None;
+        for name in parcel.bundle.manifest.services.keys() {
+            let Some(service) = self.floor.mesh.services.get(name) else {
+                continue;
+            };
+            let store = self.floor.store.borrow();
+            let fleet = &store.peek().fleet;
+            let held = fleet.get(node).is_some_and(|m| m.holds(name).is_some());
+            if held || !service.nodes.contains(node) {
+                continue;
+            }
+            let bound = fleet.values().any(|machine| {
+                let sent = machine.services().map(|(_, s)| s);
+                let attempted = machine.attempt.iter().flat_map(|a| a.manifest.services.values());
+                sent.chain(attempted)
+                    .any(|s| s.bindings.get(name).is_some_and(|b| !b.nodes.is_empty()))
+            });
+            let old = self.floor.machines.iter().find(|(other, machine)| {
+                !service.nodes.contains(*other)
+                    && machine.running.contains_key(name)
+                    && !self.floor.given_up.contains(&((*other).clone(), name.clone()))
+            });
+            let moved = old.is_some() || fleet.iter().any(|(o, m)| o != node && m.holds(name).is_some());
+            match (service.moves, old) {
+                (Move::StopFirst, Some((old, _))) if !bound => {
+                    found = Some(format!("{name} starts on {node} while it runs on {old}"));
+                }
+                (Move::StopFirst, None) if moved => self.floor.coverage.saw("moved, stop first"),
+                (Move::StartFirst, Some(_)) => self.floor.coverage.saw("moved, start first"),
+                _ => {}
+            }
+        }
+        if let Some(found) = found {
+            self.floor.violate(found);
+        }
+    }
+
+    fn fault(&mut self, node: &NodeName, nth: usize) -> Option<Fault> {
+        let down = Fault {
+            at: nth,
+            kind: FaultKind::NotReached,
+            step: 0,
+        };
+        let fault = self.faults.iter().find(|fault| fault.at == nth).copied();
+        let fault = if self.floor.down.contains(node) {
+            Some(down)
+        } else {
+            fault
+        };
+        self.disturbed |= fault.is_some();
+        fault
+    }
+
+    fn arrive(&mut self, parcel: &Parcel, nth: usize) -> Outcome {
+        let node = parcel.target.node.name.clone();
+        let fault = self.fault(&node, nth);
+        match fault.map(|fault| fault.kind) {
+            Some(FaultKind::NotReached) => {
+                self.floor.coverage.saw("send not reached");
+                return Outcome::NotReached(failure(FailedStep::Connect, "refused"));
+            }
+            Some(FaultKind::Broken) => {
+                self.floor.coverage.saw("send broken");
+                return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
+            }
+            _ => {}
+        }
+        self.finish(&node);
+        if self.named.contains(&node) {
+            self.contacted.insert(node.clone());
+        }
+        let held = self.floor.machine(&node).token;
+        let admitted = held == Some(parcel.token)
+            || parcel.take_over
+            || match held {
+                None => parcel.replaces.is_empty(),
+                Some(token) => parcel.replaces.contains(&token),
+            };
+        if !admitted {
+            self.disturbed = true;
+            let what = if held.is_none() { "emptied" } else { "another" };
+            self.floor.coverage.saw(&format!("send fenced, {what}"));
+            if held.is_some() {
+                let what = format!("{node} is fenced although nobody else was there");
+                self.floor.violate(what);
+            }
+            return Outcome::Fenced {
+                held,
+                log: Vec::new(),
+            };
+        }
+        if held == Some(parcel.token) {
+            return self.contact(&node, parcel, fault);
+        }
+        if fault.is_some_and(|fault| fault.kind == FaultKind::Refused) {
+            self.floor.coverage.saw("send refused");
+            return Outcome::Refused(failure(FailedStep::Test, "refused"));
+        }
+        self.apply(&node, parcel, fault)
+    }
+
+    /// A named machine that is current: verified, checked, and mended where it drifted.
+    fn contact(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
+        self.floor.coverage.saw("contact");
+        match fault.map(|fault| fault.kind) {
+            Some(FaultKind::Refused) => {
+                return Outcome::Refused(failure(FailedStep::Check, "it is not well"));
+            }
+            Some(FaultKind::ReceiptLost) => {
+                return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
+            }
+            _ => {}
+        }
+        let machine = self.floor.machine(node);
+        if machine.release.as_deref() != Some(&*parcel.bundle.manifest) {
+            let what = format!("{node} is contacted as if it held another release");
+            self.floor.violate(what);
+            return Outcome::Refused(failure(FailedStep::Verify, "another release"));
+        }
+        let lists: Vec<_> = machine
+            .loaded
+            .keys()
+            .filter_map(|name| Some((name.clone(), machine.list_in_force(name)?.clone())))
+            .collect();
+        for (name, list) in lists {
+            if self.floor.machine(node).loaded.get(&name) != Some(&list) {
+                self.floor.coverage.saw("contact mended");
+                self.floor.step(node, &Step::Load(name, list), false);
+            }
+        }
+        Outcome::Applied(Applied::default())
+    }
+
+    fn apply(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
+        let manifest = Arc::clone(&parcel.bundle.manifest);
+        self.check_contents(node, parcel);
+        let machine = self.floor.machine(node);
+        let was_here = machine.token.is_some();
+        let steps = machine.steps_to(&manifest);
+        let going = Unfinished {
+            previous: machine.release.clone(),
+            previous_lists: machine.lists.clone(),
+            wanted: Arc::clone(&manifest),
+            forward: fault.is_none_or(|fault| fault.step % 2 == 0),
+        };
+        machine.unfinished = Some(going.clone());
+        let stop = fault.and_then(|fault| match fault.kind {
+            FaultKind::Interrupted | FaultKind::RolledBack | FaultKind::RollBackFailed => {
+                (!steps.is_empty()).then(|| fault.step % steps.len())
+            }
+            _ => None,
+        });
+        for step in steps.iter().take(stop.unwrap_or(steps.len())) {
+            self.floor.say(|| format!("      {node} {}", short(step)));
+            self.floor.step(node, step, false);
+        }
+        // The step that fails: a service may have taken its files, a provider did not take its list.
+        if let Some(step) = stop.and_then(|at| steps.get(at))
+            && matches!(step, Step::Run(..))
+        {
+            self.floor.step(node, step, false);
+        }
+        let machine = self.floor.machine(node);
+        machine.token = Some(parcel.token);
+        self.floor.emptied.remove(node);
+        match fault.map(|fault| fault.kind) {
+            Some(FaultKind::Interrupted) => {
+                self.floor.coverage.saw("send interrupted");
+                Outcome::Uncertain(failure(FailedStep::Receipt, "the machine stopped"))
+            }
+            Some(FaultKind::RollBackFailed) => {
+                self.floor.coverage.saw("send roll-back failed");
+                Outcome::Uncertain(failure(FailedStep::Apply, "the roll-back failed"))
+            }
+            Some(FaultKind::RolledBack) => {
+                let newer = self.go_back(node, &going);
+                self.floor
+                    .rolled_back
+                    .insert(node.clone(), parcel.bundle.digest);
+                self.floor.coverage.saw("send rolled back");
+                if going.previous.is_none() {
+                    self.floor.coverage.saw("send rolled back, first release");
+                    if was_here {
+                        self.floor.coverage.saw("send rolled back, first again");
+                    }
+                }
+                if !newer.is_empty() {
+                    self.floor.coverage.saw("send rolled back, newer list stays");
+                }
+                Outcome::RolledBack {
+                    failure: failure(FailedStep::Check, "it is not well"),
+                    lists: newer,
+                }
+            }
+            kind => {
+                self.take(node, &manifest);
+                if kind == Some(FaultKind::ReceiptLost) {
+                    self.floor.coverage.saw("send receipt lost");
+                    return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
+                }
+                self.floor.coverage.saw("send applied");
+                self.floor.rolled_back.remove(node);
+                Outcome::Applied(Applied::default())
+            }
+        }
+    }
+
+    /// Every file of a bundle comes with it, or is on the machine.
+    fn check_contents(&mut self, node: &NodeName, parcel: &Parcel) {
+        let held = &self.floor.machines[node].contents;
+        let missing = parcel.bundle.manifest.files().find(|file| {
+            match parcel.bundle.contents.get(&file.sha256) {
+                Some(Content::Kept) => !held.contains(&file.sha256),
+                Some(_) => false,
+                None => true,
+            }
+        });
+        if let Some(missing) = missing {
+            let what = format!("{node}: nobody has the content of {}", missing.path);
+            self.floor.violate(what);
+        }
+    }
+
+    fn take(&mut self, node: &NodeName, manifest: &Arc<grid::compose::manifest::Manifest>) {
+        self.floor.given_up.retain(|(other, _)| other != node);
+        let left = {
+            let machine = self.floor.machine(node);
+            let left = machine.release.as_ref().is_some_and(|old| {
+                old.services
+                    .keys()
+                    .any(|name| !manifest.services.contains_key(name))
+            });
+            *machine = Machine {
+                token: machine.token,
+                release: Some(Arc::clone(manifest)),
+                contents: manifest.files().map(|file| file.sha256).collect(),
+                lists: Default::default(),
+                unfinished: None,
+                loaded: std::mem::take(&mut machine.loaded),
+                running: std::mem::take(&mut machine.running),
+            };
+            left
+        };
+        if left {
+            self.floor.coverage.saw("leaving left");
+        }
+        self.check_rest(node);
+    }
+
+    fn go_back(
+        &mut self,
+        node: &NodeName,
+        back: &Unfinished,
+    ) -> BTreeSet<grid::words::ServiceName> {
+        let machine = self.floor.machine(node);
+        let newer = machine.newer_lists(back);
+        let steps = machine.steps_back(back);
+        for step in &steps {
+            self.floor.say(|| format!("      {node} back: {}", short(step)));
+            self.floor.step(node, step, true);
+        }
+        let machine = self.floor.machine(node);
+        machine.release = back.previous.clone();
+        machine.lists = newer.clone();
+        machine.unfinished = None;
+        self.check_rest(node);
+        newer
+            .into_iter()
+            .filter(|(name, list)| back.previous_lists.get(name) != Some(list))
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// A machine whose release was not applied to its end finishes it, or puts the previous one back.
+    fn finish(&mut self, node: &NodeName) {
+        let Some(unfinished) = self.floor.machine(node).unfinished.clone() else {
+            return;
+        };
+        if unfinished.forward {
+            let steps = self.floor.machine(node).steps_to(&unfinished.wanted);
+            for step in &steps {
+                self.floor.say(|| format!("      {node} on: {}", short(step)));
+                self.floor.step(node, step, false);
+            }
+            self.take(node, &unfinished.wanted);
+        } else {
+            self.go_back(node, &unfinished);
+        }
+    }
+
+    fn check_rest(&mut self, node: &NodeName) {
+        if let Some(what) = self.floor.machine(node).half_switched()
+            && !self.floor.drifted.iter().any(|(drifted, _)| drifted == node)
+        {
+            self.floor.violate(format!("{node} is half switched: {what}"));
+        }
+    }
+}
+
+/// The machines that a wait names.
+pub fn awaited(wait: &Wait) -> usize {
+    match wait {
+        Wait::Grant(providers) => providers.len(),
+        Wait::Removal(nodes) => nodes.len(),
+    }
+}

@@ -1,0 +1,250 @@
+//! All machines, as they really are, and what must hold of them at every instant.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use grid::compose::manifest::{Bound, Grant};
+use grid::mesh::{Mesh, Move};
+use grid::provision::State;
+use grid::store::MemoryStore;
+use grid::words::{Digest, NodeName, ServiceName};
+
+use super::coverage::Coverage;
+use super::machine::{Machine, Step};
+
+/// Where the machines stand.
+pub struct Floor {
+    pub machines: BTreeMap<NodeName, Machine>,
+    pub store: Rc<RefCell<MemoryStore>>,
+    /// As last declared.
+    pub mesh: Mesh,
+    pub down: BTreeSet<NodeName>,
+    /// Providers that vanished with their machine and were not brought back since.
+    pub vanished: BTreeSet<(NodeName, ServiceName)>,
+    /// Machines that were made anew, while the store thinks that they hold something.
+    pub emptied: BTreeSet<NodeName>,
+    /// Machines of which an operator said that a service is gone.
+    pub given_up: BTreeSet<(NodeName, ServiceName)>,
+    /// Lists that somebody changed by hand.
+    pub drifted: BTreeSet<(NodeName, ServiceName)>,
+    /// Bindings of consumers that do not wait and were not admitted yet; or whose provider was given up.
+    pub excused: BTreeMap<(NodeName, ServiceName, ServiceName), Bound>,
+    /// What was last rolled back where.
+    pub rolled_back: BTreeMap<NodeName, Digest>,
+    pub coverage: Coverage,
+    pub violation: Option<String>,
+    pub trace: bool,
+}
+
+impl Floor {
+    pub fn violate(&mut self, what: String) {
+        self.say(|| format!("    VIOLATION {what}"));
+        self.violation.get_or_insert(what);
+    }
+
+    pub fn say(&self, what: impl FnOnce() -> String) {
+        if self.trace {
+            println!("{}", what());
+        }
+    }
+
+    pub fn machine(&mut self, node: &NodeName) -> &mut Machine {
+        self.machines.entry(node.clone()).or_default()
+    }
+
+    /// One step on a machine, and what must hold after it.
+    pub fn step(&mut self, node: &NodeName, step: &Step, going_back: bool) {
+        match step {
+            Step::Run(name, service) => {
+                let waits = |provider: &ServiceName| {
+                    self.mesh
+                        .services
+                        .get(name)
+                        .and_then(|s| s.consumes.get(provider))
+                        .is_none_or(|consumption| consumption.wait)
+                };
+                let before = self.machines.get(node).and_then(|m| m.running.get(name));
+                let mut excused = Vec::new();
+                for (provider, bound) in &service.bindings {
+                    let same = before.and_then(|b| b.bindings.get(provider)) == Some(bound);
+                    let key = (node.clone(), name.clone(), provider.clone());
+                    if !same {
+                        excused.push((key, (!waits(provider)).then(|| bound.clone())));
+                    }
+                }
+                for (key, bound) in excused {
+                    match bound {
+                        Some(bound) => self.excused.insert(key, bound),
+                        None => self.excused.remove(&key),
+                    };
+                }
+            }
+            Step::Close(name) | Step::Remove(name) if !going_back => {
+                self.check_leaving(node, name);
+            }
+            Step::Load(name, _) => {
+                self.vanished.remove(&(node.clone(), name.clone()));
+                self.drifted.remove(&(node.clone(), name.clone()));
+            }
+            Step::Close(_) | Step::Remove(_) => {}
+        }
+        self.machine(node).step(step);
+        self.check_admission(&format!("after {} on {node}", short(step)));
+    }
+
+    /// Rule 3 and the second half of rule 4, as they look from outside.
+    fn check_leaving(&mut self, node: &NodeName, name: &ServiceName) {
+        let given_up = self.given_up.iter().any(|(_, service)| service == name);
+        for (other, machine) in &self.machines {
+            for (consumer, service) in &machine.running {
+                let Some(bound) = service.bindings.get(name) else {
+                    continue;
+                };
+                let key = (other.clone(), consumer.clone(), name.clone());
+                let leaves_too = other == node && !self.stays_running(node, consumer);
+                if bound.nodes.contains(node)
+                    && !leaves_too
+                    && !given_up
+                    && !self.excused.contains_key(&key)
+                    && !self.given_up.contains(&(other.clone(), consumer.clone()))
+                {
+                    let what = format!(
+                        "{name} leaves {node} while {consumer} on {other} is bound to it there"
+                    );
+                    return self.violate(what);
+                }
+            }
+        }
+        if let Some(service) = self.mesh.services.get(name)
+            && service.moves == Move::StartFirst
+            && !service.nodes.contains(node)
+            && !given_up
+            && !self.is_taken_away(name)
+            && let Some(missing) = service.nodes.iter().find(|new| {
+                !self.emptied.contains(*new)
+                    && !self
+                        .machines
+                        .get(*new)
+                        .is_some_and(|m| m.running.contains_key(name))
+            })
+        {
+            let what = format!("{name} starts first, and leaves {node} before it is on {missing}");
+            self.violate(what);
+        }
+    }
+
+    fn stays_running(&self, node: &NodeName, service: &ServiceName) -> bool {
+        self.machines
+            .get(node)
+            .and_then(|m| m.unfinished.as_ref())
+            .is_none_or(|u| u.wanted.services.contains_key(service))
+    }
+
+    /// Whether a consumption of the service is revoked.
+    pub fn is_taken_away(&self, name: &ServiceName) -> bool {
+        let store = self.store.borrow();
+        let provisions = &store.peek().provisions;
+        self.mesh.services.get(name).is_some_and(|service| {
+            service.consumes.keys().any(|provider| {
+                provisions
+                    .get(provider, name)
+                    .is_some_and(|p| p.newest().state == State::Revoked)
+            })
+        })
+    }
+
+    /// No generation in use on a machine's real files is refused by what the provider's machine really admits, but by
+    /// revoke and cut.
+    pub fn check_admission(&mut self, when: &str) {
+        let mut found = None;
+        let mut admitted = Vec::new();
+        let store = self.store.borrow();
+        let provisions = &store.peek().provisions;
+        for (node, machine) in &self.machines {
+            for (consumer, service) in &machine.running {
+                if self.given_up.contains(&(node.clone(), consumer.clone())) {
+                    continue;
+                }
+                for (provider, bound) in &service.bindings {
+                    let key = (node.clone(), consumer.clone(), provider.clone());
+                    let excused = self.excused.get(&key) == Some(bound);
+                    let known = provisions
+                        .get(provider, consumer)
+                        .and_then(|p| p.get(bound.generation));
+                    let Some(credential) = known else {
+                        found = Some(format!(
+                            "{when}: {consumer} on {node} uses generation {} of {provider}, which was dropped",
+                            bound.generation
+                        ));
+                        continue;
+                    };
+                    if credential.state != State::Live {
+                        continue;
+                    }
+                    let grant = Grant {
+                        consumer: consumer.clone(),
+                        generation: bound.generation,
+                        wants: bound.wants.clone(),
+                    };
+                    let (mut admits, mut refuses, mut gone) = (0, 0, 0);
+                    for other in &bound.nodes {
+                        let place = (other.clone(), provider.clone());
+                        if self.vanished.contains(&place) || self.drifted.contains(&place) {
+                            gone += 1;
+                            continue;
+                        }
+                        match self
+                            .machines
+                            .get(other)
+                            .and_then(|m| m.loaded.get(provider))
+                        {
+                            Some(list) if list.contains(&grant) => admits += 1,
+                            Some(_) => refuses += 1,
+                            None => {}
+                        }
+                    }
+                    if refuses == 0 && admits > 0 {
+                        admitted.push(key);
+                    } else if !(excused || refuses == 0 && gone > 0) {
+                        found = Some(format!(
+                            "{when}: {consumer} on {node} uses generation {} of {provider} at {:?}, which is refused",
+                            bound.generation, bound.nodes
+                        ));
+                    }
+                }
+            }
+        }
+        drop(store);
+        for key in admitted {
+            self.excused.remove(&key);
+        }
+        if let Some(found) = found {
+            self.violate(found);
+        }
+    }
+}
+
+pub fn short(step: &Step) -> String {
+    match step {
+        Step::Load(name, list) => format!("load {name} {}", lines(list)),
+        Step::Run(name, service) => {
+            let bound: Vec<String> = service
+                .bindings
+                .iter()
+                .map(|(p, b)| format!("{p}:{}@{:?}", b.generation, b.nodes))
+                .collect();
+            format!("run {name} {bound:?}")
+        }
+        Step::Close(name) => format!("close {name}"),
+        Step::Remove(name) => format!("remove {name}"),
+    }
+}
+
+pub fn lines(list: &grid::compose::manifest::Grants) -> String {
+    let all: Vec<String> = list
+        .iter()
+        .map(|g| format!("{}:{}", g.consumer, g.generation))
+        .collect();
+    format!("[{}]", all.join(" "))
+}

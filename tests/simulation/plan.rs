@@ -1,0 +1,216 @@
+//! A history: a mesh to begin with and what happens to it. All of it is plain data, so that a history that
+//! fails can be shrunk and printed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option::weighted;
+use proptest::prelude::*;
+
+/// A mesh and what happens to it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub machines: usize,
+    pub services: Vec<ServicePlan>,
+    pub ops: Vec<Op>,
+}
+
+/// A service as it is first declared. Indexes are taken modulo what there is.
+#[derive(Debug, Clone)]
+pub struct ServicePlan {
+    pub machines: BTreeSet<usize>,
+    /// Services before it, with `true` for one that it waits for.
+    pub consumes: BTreeMap<usize, bool>,
+    /// A service after it, that it does not wait for: a circle that the check allows.
+    pub circle: Option<usize>,
+    pub start_first: bool,
+    /// Of the last service only; the others all provide.
+    pub provides: bool,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Push(PushPlan),
+    Assign(usize, BTreeSet<usize>),
+    Unassign(usize),
+    Rotate(usize),
+    Cut(usize),
+    Revoke(usize),
+    Issue(usize, usize),
+    Hold(usize),
+    Unhold,
+    Down(usize),
+    Up,
+    Edit(usize),
+    /// The nth consumption of a service wants something else.
+    Want(usize, usize, u8),
+    /// A service gains or loses its consumption of another.
+    Consume(usize, usize),
+    /// A service turns its move.
+    Turn(usize),
+    /// A service leaves the declaration, or comes back to it.
+    Withdraw(usize),
+    /// A machine is down and given up: the nth service on it counts as gone.
+    Forget(usize, usize),
+    /// A machine is made anew.
+    Empty(usize),
+    /// Somebody changed a list by hand on a machine.
+    Drift(usize),
+}
+
+/// A push, what fails in it, and where its controller dies.
+#[derive(Debug, Clone)]
+pub struct PushPlan {
+    pub whom: Whom,
+    pub faults: Vec<Fault>,
+    pub death: Option<Death>,
+    /// In which order sends arrive and are heard of.
+    pub order: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    One(usize),
+    All,
+    Behind,
+}
+
+/// The `at`th send or question of a push fails so; `step` says where.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    pub at: usize,
+    pub kind: FaultKind,
+    pub step: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No connection.
+    NotReached,
+    /// It broke before anything arrived.
+    Broken,
+    /// Applied, and the receipt is lost.
+    ReceiptLost,
+    /// The machine stopped in mid apply.
+    Interrupted,
+    /// A step failed and the previous release was put back.
+    RolledBack,
+    /// That failed too.
+    RollBackFailed,
+    /// `test` refused.
+    Refused,
+}
+
+/// Where the controller dies.
+#[derive(Debug, Clone, Copy)]
+pub enum Death {
+    /// Before the nth commit of the push is applied, after it, or the disk is full.
+    BeforeCommit(u64),
+    AfterCommit(u64),
+    DiskFull(u64),
+    /// Before the nth send arrives, or after it was applied and before it is heard of.
+    BeforeArrival(usize),
+    BeforeReceipt(usize),
+}
+
+fn death() -> impl Strategy<Value = Death> {
+    prop_oneof![
+        (2..8_u64).prop_map(Death::BeforeCommit),
+        (1..8_u64).prop_map(Death::AfterCommit),
+        (1..8_u64).prop_map(Death::DiskFull),
+        (0..6_usize).prop_map(Death::BeforeArrival),
+        (0..6_usize).prop_map(Death::BeforeReceipt),
+    ]
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let kind = prop_oneof![
+        1 => Just(FaultKind::NotReached),
+        2 => Just(FaultKind::Broken),
+        3 => Just(FaultKind::ReceiptLost),
+        2 => Just(FaultKind::Interrupted),
+        3 => Just(FaultKind::RolledBack),
+        1 => Just(FaultKind::RollBackFailed),
+        1 => Just(FaultKind::Refused),
+    ];
+    (0..6_usize, kind, 0..6_usize).prop_map(|(at, kind, step)| Fault { at, kind, step })
+}
+
+fn push() -> impl Strategy<Value = Op> {
+    let whom = prop_oneof![
+        3 => (0..5_usize).prop_map(Whom::One),
+        2 => Just(Whom::Behind),
+        1 => Just(Whom::All),
+    ];
+    let faults = prop_oneof![2 => Just(Vec::new()), 3 => vec(fault(), 1..4)];
+    (whom, faults, weighted(0.12, death()), any::<u8>()).prop_map(|(whom, faults, death, order)| {
+        Op::Push(PushPlan {
+            whom,
+            faults,
+            death,
+            order,
+        })
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let service = || 0..6_usize;
+    let machine = || 0..5_usize;
+    prop_oneof![
+        24 => push(),
+        9 => (service(), btree_set(machine(), 1..3)).prop_map(|(s, m)| Op::Assign(s, m)),
+        4 => service().prop_map(Op::Unassign),
+        8 => (0..12_usize).prop_map(Op::Rotate),
+        2 => (0..12_usize).prop_map(Op::Cut),
+        3 => (0..12_usize).prop_map(Op::Revoke),
+        4 => (service(), service()).prop_map(|(p, c)| Op::Issue(p, c)),
+        5 => machine().prop_map(Op::Hold),
+        4 => Just(Op::Unhold),
+        5 => machine().prop_map(Op::Down),
+        5 => Just(Op::Up),
+        4 => service().prop_map(Op::Edit),
+        4 => (service(), 0..3_usize, any::<u8>()).prop_map(|(s, n, w)| Op::Want(s, n, w)),
+        3 => (service(), service()).prop_map(|(c, p)| Op::Consume(c, p)),
+        1 => service().prop_map(Op::Turn),
+        1 => service().prop_map(Op::Withdraw),
+        2 => (machine(), service()).prop_map(|(m, s)| Op::Forget(m, s)),
+        1 => machine().prop_map(Op::Empty),
+        1 => machine().prop_map(Op::Drift),
+    ]
+}
+
+fn service() -> impl Strategy<Value = ServicePlan> {
+    let machines = prop_oneof![
+        1 => Just(BTreeSet::new()),
+        8 => btree_set(0..5_usize, 1..=1),
+        2 => btree_set(0..5_usize, 2..=2),
+    ];
+    (
+        machines,
+        btree_map(0..6_usize, prop::bool::weighted(0.85), 0..3),
+        weighted(0.08, 0..6_usize),
+        prop::bool::weighted(0.35),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(machines, consumes, circle, start_first, provides)| ServicePlan {
+                machines,
+                consumes,
+                circle,
+                start_first,
+                provides,
+            },
+        )
+}
+
+/// Small meshes more often than large ones: what is rare needs few machines and many events.
+pub fn plan() -> impl Strategy<Value = Plan> {
+    let machines = prop_oneof![4 => 2..=3_usize, 2 => 4..=5_usize];
+    let services = prop_oneof![4 => vec(service(), 2..=3), 3 => vec(service(), 4..=6)];
+    (machines, services, vec(op(), 4..32)).prop_map(|(machines, services, ops)| Plan {
+        machines,
+        services,
+        ops,
+    })
+}
