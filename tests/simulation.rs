@@ -65,7 +65,11 @@ fn shrink(seed: u64) -> (Plan, String) {
     );
     let mut fails = true;
     for _ in 0..4_000 {
-        let moved = if fails { tree.simplify() } else { tree.complicate() };
+        let moved = if fails {
+            tree.simplify()
+        } else {
+            tree.complicate()
+        };
         if !moved {
             break;
         }
@@ -138,11 +142,18 @@ fn one_push_leaves_the_mesh_consistent_in_every_history() {
     });
     if let Some(seed) = *failed.lock().unwrap() {
         let (plan, why) = shrink(seed);
-        panic!("after {} histories: {}", seed - first, tell(seed, &plan, &why));
+        panic!(
+            "after {} histories: {}",
+            seed - first,
+            tell(seed, &plan, &why)
+        );
     }
     let total = total.lock().unwrap();
     total.print();
-    println!("{histories} histories in {:.1} s", began.elapsed().as_secs_f64());
+    println!(
+        "{histories} histories in {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
     if histories >= HISTORIES {
         let missed = total.missed();
         assert!(missed.is_empty(), "no history covered {missed:?}");

@@ -35,6 +35,10 @@ pub struct ServiceManifest {
     /// The accounts that its files carry, by provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bindings: BTreeMap<ServiceName, Bound>,
+    /// The providers among these that it does not wait for: it may be applied before them, where a circle
+    /// leaves no other way.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unwaited: BTreeSet<ServiceName>,
     /// Its kind and settings, if it provides: from these its list can be written, whatever the declaration
     /// says by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,30 +184,25 @@ impl Manifest {
     }
 
     /// The services in the order in which they are loaded and applied: providers before the consumers
-    /// that are bound to them here, else by name. A circle (where one does not wait) is cut at its
-    /// first name.
+    /// that are bound to them here, else by name. In a circle the one comes first that waits for none of those
+    /// that are left; so no consumer that waits is applied before its provider's list is loaded.
     #[must_use]
     pub fn apply_order(&self) -> Vec<&ServiceName> {
-        fn place<'a>(
-            manifest: &'a Manifest,
-            name: &'a ServiceName,
-            seen: &mut BTreeSet<&'a ServiceName>,
-            order: &mut Vec<&'a ServiceName>,
-        ) {
-            let Some(service) = manifest.services.get(name) else {
-                return;
+        let mut left: Vec<(&ServiceName, &ServiceManifest)> = self.services.iter().collect();
+        let mut order = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let awaits = |service: &ServiceManifest, unwaited_too: bool| {
+                service.bindings.keys().any(|provider| {
+                    (unwaited_too || !service.unwaited.contains(provider))
+                        && left.iter().any(|(name, _)| *name == provider)
+                })
             };
-            if !seen.insert(name) {
-                return;
-            }
-            for provider in service.bindings.keys() {
-                place(manifest, provider, seen, order);
-            }
-            order.push(name);
-        }
-        let (mut seen, mut order) = (BTreeSet::new(), Vec::new());
-        for name in self.services.keys() {
-            place(self, name, &mut seen, &mut order);
+            let next = left
+                .iter()
+                .position(|(_, service)| !awaits(service, true))
+                .or_else(|| left.iter().position(|(_, service)| !awaits(service, false)))
+                .unwrap_or(0); // a circle of services that all wait: no declaration has one
+            order.push(left.remove(next).0);
         }
         order
     }

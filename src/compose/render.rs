@@ -12,7 +12,7 @@
 //! commands/<provider>/empty                       the list that closes every account, for when it leaves
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -182,6 +182,7 @@ impl Composer {
         let Some(held) = world.machine(node).holds(name) else {
             return Ok(ServiceManifest {
                 bindings: BTreeMap::new(),
+                unwaited: BTreeSet::new(),
                 provides: None,
                 grants: None,
                 files: Vec::new(),
@@ -200,6 +201,7 @@ impl Composer {
         }
         Ok(ServiceManifest {
             bindings: held.bindings.clone(),
+            unwaited: held.unwaited.clone(),
             provides: held.provides.clone(),
             grants: grants.cloned(),
             files: files.take(),
@@ -244,6 +246,14 @@ impl Composer {
         }
         Ok(ServiceManifest {
             bindings: bound.clone(),
+            unwaited: service
+                .consumes
+                .iter()
+                .filter(|(provider, consumption)| {
+                    !consumption.wait && bound.contains_key(*provider)
+                })
+                .map(|(provider, _)| provider.clone())
+                .collect(),
             provides: service
                 .provides
                 .as_ref()

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use grid::compose::bundle::Content;
-use grid::compose::services::Wait;
 use grid::delivery::{
     Answer, Applied, Dispatch, FailedStep, Failure, Heard, Holding, Outcome, Parcel, Question,
 };
@@ -121,7 +120,8 @@ impl Courier<'_> {
             self.floor.violate(what);
         }
         if parcel.bundle.digest != manifest.digest() {
-            self.floor.violate(format!("{node}: a digest of something else"));
+            self.floor
+                .violate(format!("{node}: a digest of something else"));
         }
         if self.floor.rolled_back.get(node) == Some(&parcel.bundle.digest) {
             if self.named.contains(node) {
@@ -157,7 +157,9 @@ impl Courier<'_> {
             for grant in list {
                 let stored = store.peek().provisions.get(provider, &grant.consumer);
                 if stored.is_none_or(|p| p.get(grant.generation).is_none()) {
-                    wrong = Some(format!("{provider} is told of an account that is not stored"));
+                    wrong = Some(format!(
+                        "{provider} is told of an account that is not stored"
+                    ));
                 }
             }
         }
@@ -183,16 +185,25 @@ impl Courier<'_> {
             }
             let bound = fleet.values().any(|machine| {
                 let sent = machine.services().map(|(_, s)| s);
-                let attempted = machine.attempt.iter().flat_map(|a| a.manifest.services.values());
+                let attempted = machine
+                    .attempt
+                    .iter()
+                    .flat_map(|a| a.manifest.services.values());
                 sent.chain(attempted)
                     .any(|s| s.bindings.get(name).is_some_and(|b| !b.nodes.is_empty()))
             });
             let old = self.floor.machines.iter().find(|(other, machine)| {
                 !service.nodes.contains(*other)
                     && machine.running.contains_key(name)
-                    && !self.floor.given_up.contains(&((*other).clone(), name.clone()))
+                    && !self
+                        .floor
+                        .given_up
+                        .contains(&((*other).clone(), name.clone()))
             });
-            let moved = old.is_some() || fleet.iter().any(|(o, m)| o != node && m.holds(name).is_some());
+            let moved = old.is_some()
+                || fleet
+                    .iter()
+                    .any(|(o, m)| o != node && m.holds(name).is_some());
             match (service.moves, old) {
                 (Move::StopFirst, Some((old, _))) if !bound => {
                     found = Some(format!("{name} starts on {node} while it runs on {old}"));
@@ -357,7 +368,9 @@ impl Courier<'_> {
                     }
                 }
                 if !newer.is_empty() {
-                    self.floor.coverage.saw("send rolled back, newer list stays");
+                    self.floor
+                        .coverage
+                        .saw("send rolled back, newer list stays");
                 }
                 Outcome::RolledBack {
                     failure: failure(FailedStep::Check, "it is not well"),
@@ -428,7 +441,8 @@ impl Courier<'_> {
         let newer = machine.newer_lists(back);
         let steps = machine.steps_back(back);
         for step in &steps {
-            self.floor.say(|| format!("      {node} back: {}", short(step)));
+            self.floor
+                .say(|| format!("      {node} back: {}", short(step)));
             self.floor.step(node, step, true);
         }
         let machine = self.floor.machine(node);
@@ -451,7 +465,8 @@ impl Courier<'_> {
         if unfinished.forward {
             let steps = self.floor.machine(node).steps_to(&unfinished.wanted);
             for step in &steps {
-                self.floor.say(|| format!("      {node} on: {}", short(step)));
+                self.floor
+                    .say(|| format!("      {node} on: {}", short(step)));
                 self.floor.step(node, step, false);
             }
             self.take(node, &unfinished.wanted);
@@ -462,17 +477,14 @@ impl Courier<'_> {
 
     fn check_rest(&mut self, node: &NodeName) {
         if let Some(what) = self.floor.machine(node).half_switched()
-            && !self.floor.drifted.iter().any(|(drifted, _)| drifted == node)
+            && !self
+                .floor
+                .drifted
+                .iter()
+                .any(|(drifted, _)| drifted == node)
         {
-            self.floor.violate(format!("{node} is half switched: {what}"));
+            self.floor
+                .violate(format!("{node} is half switched: {what}"));
         }
-    }
-}
-
-/// The machines that a wait names.
-pub fn awaited(wait: &Wait) -> usize {
-    match wait {
-        Wait::Grant(providers) => providers.len(),
-        Wait::Removal(nodes) => nodes.len(),
     }
 }

@@ -154,11 +154,30 @@ impl Floor {
         })
     }
 
+    /// Who did not wait is excused until its account is acknowledged: from then on it is as any other.
+    pub fn end_excuses(&mut self) {
+        let store = self.store.borrow();
+        let fleet = &store.peek().fleet;
+        self.excused.retain(|(_, consumer, provider), bound| {
+            let grant = Grant {
+                consumer: consumer.clone(),
+                generation: bound.generation,
+                wants: bound.wants.clone(),
+            };
+            !bound.nodes.iter().all(|node| {
+                fleet.get(node).is_some_and(|machine| {
+                    let sent = machine.sent.as_ref().filter(|_| machine.attempt.is_none());
+                    sent.and_then(|sent| sent.grants(provider))
+                        .is_some_and(|list| list.contains(&grant))
+                })
+            })
+        });
+    }
+
     /// No generation in use on a machine's real files is refused by what the provider's machine really admits, but by
     /// revoke and cut.
     pub fn check_admission(&mut self, when: &str) {
         let mut found = None;
-        let mut admitted = Vec::new();
         let store = self.store.borrow();
         let provisions = &store.peek().provisions;
         for (node, machine) in &self.machines {
@@ -204,9 +223,8 @@ impl Floor {
                             None => {}
                         }
                     }
-                    if refuses == 0 && admits > 0 {
-                        admitted.push(key);
-                    } else if !(excused || refuses == 0 && gone > 0) {
+                    let admitted = refuses == 0 && (admits > 0 || gone > 0);
+                    if !admitted && !excused {
                         found = Some(format!(
                             "{when}: {consumer} on {node} uses generation {} of {provider} at {:?}, which is refused",
                             bound.generation, bound.nodes
@@ -216,9 +234,6 @@ impl Floor {
             }
         }
         drop(store);
-        for key in admitted {
-            self.excused.remove(&key);
-        }
         if let Some(found) = found {
             self.violate(found);
         }

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use grid::compose::manifest::Bound;
 use grid::provision::{Provision, ProvisionId};
 use grid::push::{self, Event, Named, Orders, Ports, Pretend, PushError, Report, Verdict};
-use grid::store::{BrokenLink, Change, Fault, JournalRecord, MemoryStore, State, Store, StoreError};
+use grid::store::{
+    BrokenLink, Change, Fault, JournalRecord, MemoryStore, State, Store, StoreError,
+};
 use grid::words::{Chance, Digest, Era, Generation, NodeName, ServiceName, StoreId};
 use zeroize::Zeroizing;
 
@@ -136,6 +138,7 @@ impl History {
     pub fn look(&mut self, when: &str) -> Result<(), String> {
         self.floor.mesh = self.declared.mesh();
         self.floor.check_admission(when);
+        self.floor.end_excuses();
         invariants::secrets_stay(self);
         invariants::the_store_knows(self);
         invariants::nothing_waits_without_a_cause(self);
@@ -328,7 +331,12 @@ impl History {
             Whom::One(m) => Named::Nodes([machine(m % self.declared.machines)].into()),
             Whom::All => {
                 let held = |m: &usize| !self.declared.hold.contains(m);
-                Named::Nodes((0..self.declared.machines).filter(held).map(machine).collect())
+                Named::Nodes(
+                    (0..self.declared.machines)
+                        .filter(held)
+                        .map(machine)
+                        .collect(),
+                )
             }
             Whom::Behind => Named::Behind,
         };
@@ -423,12 +431,15 @@ impl History {
                 self.saw("controller died");
                 let store = self.store.borrow();
                 let fleet = &store.peek().fleet;
-                self.floor
-                    .rolled_back
-                    .retain(|node, digest| fleet.get(node).is_some_and(|m| m.rolled_back == Some(*digest)));
+                self.floor.rolled_back.retain(|node, digest| {
+                    fleet
+                        .get(node)
+                        .is_some_and(|m| m.rolled_back == Some(*digest))
+                });
             }
             Ended::Reported(report) => {
-                self.floor.say(|| format!("  {:?} after {} rounds", report.verdict(), report.rounds));
+                self.floor
+                    .say(|| format!("  {:?} after {} rounds", report.verdict(), report.rounds));
                 invariants::of_a_report(self, report, &named, &contacted, disturbed);
                 if let Some(pretended) = pretended.filter(|_| !disturbed) {
                     invariants::dry_run_agrees(self, &pretended);

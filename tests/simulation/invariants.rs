@@ -212,14 +212,9 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
                     for provider in providers {
                         let started = &composed.services;
                         let here = started.get(provider).is_some_and(|placed| {
-                            matches!(
-                                placed,
-                                grid::compose::services::Placed::Declared { .. }
-                            )
+                            matches!(placed, grid::compose::services::Placed::Declared { .. })
                         });
-                        if let Some(why) =
-                            admitted(&eye, history, node, consumer, provider, here)
-                        {
+                        if let Some(why) = admitted(&eye, history, node, consumer, provider, here) {
                             wrong.push(format!(
                                 "{consumer} on {node} waits for {provider}, although {why}"
                             ));
@@ -317,8 +312,8 @@ fn admitted(
         if c == consumer && p == provider {
             accounts.push((bound.generation, bound.wants.clone()));
             let sent = eye.stored.fleet.get(other).and_then(|m| m.holds(consumer));
-            bound_here |= other == node
-                && sent.is_some_and(|held| held.bindings.contains_key(provider));
+            bound_here |=
+                other == node && sent.is_some_and(|held| held.bindings.contains_key(provider));
         }
     }
     accounts.retain(|(generation, _)| provision.is_live(*generation));
@@ -391,7 +386,10 @@ pub fn of_a_report(
     }
     if !disturbed {
         let spare = report.rounds as i64 - history.floor.mesh.longest_chain() as i64;
-        history.floor.coverage.saw(&format!("rounds beyond the chain {spare:+}"));
+        history
+            .floor
+            .coverage
+            .saw(&format!("rounds beyond the chain {spare:+}"));
     }
     if verdict == Verdict::OutOfRounds {
         let what = format!(
@@ -403,7 +401,9 @@ pub fn of_a_report(
         history.floor.violate(what);
     }
     if verdict == Verdict::Fenced {
-        history.floor.violate("fenced, and nobody else was there".to_owned());
+        history
+            .floor
+            .violate("fenced, and nobody else was there".to_owned());
     }
     if verdict != Verdict::Done {
         history.floor.coverage.saw("push incomplete");
@@ -627,7 +627,6 @@ fn can_start<'a>(
             .get(provider)
             .is_some_and(|p| !p.nodes.is_empty());
         assigned
-            && (!consumption.wait
-                || !eye.is_taken_away(provider) && can_start(eye, provider, seen))
+            && (!consumption.wait || !eye.is_taken_away(provider) && can_start(eye, provider, seen))
     })
 }

@@ -119,11 +119,7 @@ impl Machine {
     /// The lists that stay, and are newer than those of the previous release.
     pub fn newer_lists(&self, back: &Unfinished) -> BTreeMap<ServiceName, Grants> {
         let mut newer = back.previous_lists.clone();
-        for (name, service) in back
-            .previous
-            .iter()
-            .flat_map(|previous| &previous.services)
-        {
+        for (name, service) in back.previous.iter().flat_map(|previous| &previous.services) {
             let before = back.previous_lists.get(name).or(service.grants.as_ref());
             let after = self.list_after_going_back(back, name, service);
             if let Some(after) = after
@@ -172,7 +168,9 @@ impl Machine {
         }
         for (name, service) in released {
             if service.grants.is_some() != self.loaded.contains_key(name) {
-                return Some(format!("{name} has a list and none is loaded, or the reverse"));
+                return Some(format!(
+                    "{name} has a list and none is loaded, or the reverse"
+                ));
             }
         }
         self.loaded
