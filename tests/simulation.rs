@@ -17,6 +17,8 @@
 mod courier;
 #[path = "simulation/coverage.rs"]
 mod coverage;
+#[path = "simulation/deaths.rs"]
+mod deaths;
 #[path = "simulation/declared.rs"]
 mod declared;
 #[path = "simulation/floor.rs"]
@@ -29,6 +31,8 @@ mod invariants;
 mod machine;
 #[path = "simulation/plan.rs"]
 mod plan;
+#[path = "simulation/progress.rs"]
+mod progress;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

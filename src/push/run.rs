@@ -14,8 +14,10 @@ use crate::mesh::Mesh;
 use crate::store::{Change, State, Store};
 use crate::words::{Chance, NodeName, Token};
 
-/// How many rounds a push may need beyond one for each link of the longest chain of consumers: the last
-/// one takes away what nobody uses any more, and moves and rotations need one more for each side.
+/// How many rounds a push may need beyond two for each link of the longest chain of consumers. A chain that moves
+/// as a whole starts on its new machines from its first provider to its last consumer, one link a round,
+/// and then leaves the old ones the other way round; minting, and a first round that names a machine which has
+/// nothing to do with it, come on top.
 const SPARE_ROUNDS: usize = 4;
 
 pub(super) struct Run<'a> {
@@ -71,9 +73,10 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn rounds_after_the_first(&self) -> usize {
-        self.orders
-            .max_rounds
-            .unwrap_or_else(|| self.mesh.longest_chain().saturating_add(SPARE_ROUNDS))
+        self.orders.max_rounds.unwrap_or_else(|| {
+            let up_and_down = self.mesh.longest_chain().saturating_mul(2);
+            up_and_down.saturating_add(SPARE_ROUNDS)
+        })
     }
 
     pub(super) fn next_round(&mut self) {

@@ -300,23 +300,34 @@ impl Courier<'_> {
             self.floor.violate(what);
             return Outcome::Refused(failure(FailedStep::Verify, "another release"));
         }
+        if self.mend(node) {
+            self.floor.coverage.saw("contact mended");
+        }
+        Outcome::Applied(Applied::default())
+    }
+
+    /// Loads the lists that are not loaded as they should be.
+    fn mend(&mut self, node: &NodeName) -> bool {
+        let machine = self.floor.machine(node);
         let lists: Vec<_> = machine
             .loaded
             .keys()
             .filter_map(|name| Some((name.clone(), machine.list_in_force(name)?.clone())))
             .collect();
+        let mut mended = false;
         for (name, list) in lists {
             if self.floor.machine(node).loaded.get(&name) != Some(&list) {
-                self.floor.coverage.saw("contact mended");
+                mended = true;
                 self.floor.step(node, &Step::Load(name, list), false);
             }
         }
-        Outcome::Applied(Applied::default())
+        mended
     }
 
     fn apply(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
         let manifest = Arc::clone(&parcel.bundle.manifest);
         self.check_contents(node, parcel);
+        self.mend(node); // what somebody changed by hand is the contact's to find, and not told apart here
         let machine = self.floor.machine(node);
         let was_here = machine.token.is_some();
         let steps = machine.steps_to(&manifest);
@@ -429,6 +440,10 @@ impl Courier<'_> {
         if left {
             self.floor.coverage.saw("leaving left");
         }
+        let back = &self.floor.machines[node].loaded;
+        self.floor
+            .vanished
+            .retain(|(other, provider)| other != node || !back.contains_key(provider));
         self.check_rest(node);
     }
 

@@ -84,7 +84,6 @@ impl Floor {
                 self.check_leaving(node, name);
             }
             Step::Load(name, _) => {
-                self.vanished.remove(&(node.clone(), name.clone()));
                 self.drifted.remove(&(node.clone(), name.clone()));
             }
             Step::Close(_) | Step::Remove(_) => {}
@@ -167,6 +166,7 @@ impl Floor {
             !bound.nodes.iter().all(|node| {
                 fleet.get(node).is_some_and(|machine| {
                     let sent = machine.sent.as_ref().filter(|_| machine.attempt.is_none());
+                    let sent = sent.filter(|_| machine.holds(provider).is_some());
                     sent.and_then(|sent| sent.grants(provider))
                         .is_some_and(|list| list.contains(&grant))
                 })
@@ -209,7 +209,10 @@ impl Floor {
                     let (mut admits, mut refuses, mut gone) = (0, 0, 0);
                     for other in &bound.nodes {
                         let place = (other.clone(), provider.clone());
-                        if self.vanished.contains(&place) || self.drifted.contains(&place) {
+                        if self.vanished.contains(&place)
+                            || self.drifted.contains(&place)
+                            || self.given_up.contains(&place)
+                        {
                             gone += 1;
                             continue;
                         }

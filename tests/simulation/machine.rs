@@ -81,13 +81,11 @@ impl Machine {
 
     /// The steps that put `previous` back, but for the lists that were loaded since.
     pub fn steps_back(&self, back: &Unfinished) -> Vec<Step> {
-        let Some(previous) = &back.previous else {
-            let nothing = Manifest {
-                services: BTreeMap::new(),
-                ..Manifest::clone(&back.wanted)
-            };
-            return self.steps_to(&nothing);
+        let nothing = Manifest {
+            services: BTreeMap::new(),
+            ..Manifest::clone(&back.wanted)
         };
+        let previous = back.previous.as_deref().unwrap_or(&nothing);
         let mut steps = Vec::new();
         for name in previous.apply_order() {
             let service = &previous.services[name];
@@ -97,6 +95,8 @@ impl Machine {
             steps.push(Step::Run(name.clone(), service.clone()));
         }
         self.leaving(previous, &mut steps);
+        // What is new here vanishes in one step: who is bound does not count on it yet.
+        steps.retain(|step| !matches!(step, Step::Close(_)));
         steps
     }
 

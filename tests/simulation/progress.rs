@@ -1,0 +1,373 @@
+//! Clauses about progress, by counting waits and rounds: who need not wait does not, and nothing takes a round more than it
+//! has to (DESIGN.md, sections 3 and 4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grid::push::{Problem, Report, Verdict};
+
+use crate::declared::{Consumes, Declared, DeclaredService, machine, service};
+use crate::history::{Ended, History};
+use crate::plan::{Fault, FaultKind, Op, PushPlan, Whom};
+
+/// A mesh of services: on which machines each is, and whom it consumes.
+pub fn history(machines: usize, services: &[(&[usize], &[usize])]) -> History {
+    let services = services.iter().map(|(machines, consumes)| DeclaredService {
+        declared: true,
+        machines: machines.iter().copied().collect(),
+        provides: true,
+        consumes: consumes
+            .iter()
+            .map(|provider| {
+                let consumes = Consumes {
+                    wait: true,
+                    wants: 0,
+                };
+                (*provider, consumes)
+            })
+            .collect(),
+        start_first: false,
+        version: 0,
+    });
+    let declared = Declared {
+        machines,
+        hold: BTreeSet::new(),
+        services: services.collect(),
+    };
+    History::new(declared, std::env::var("GRID_SIM_TRACE").is_ok())
+}
+
+pub fn plan(whom: Whom) -> PushPlan {
+    PushPlan {
+        whom,
+        faults: Vec::new(),
+        death: None,
+        order: 0,
+    }
+}
+
+/// Pushes; what it sent, by round, and how it ended. Every invariant is looked at.
+fn push(history: &mut History, plan: &PushPlan) -> (BTreeMap<usize, Vec<String>>, Report) {
+    let Ended::Reported(report) = history.push(plan) else {
+        panic!("the controller died");
+    };
+    history.look("after the push").unwrap();
+    let mut rounds: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (round, node) in &history.sendings {
+        rounds.entry(*round).or_default().push(node.to_string());
+    }
+    (rounds, *report)
+}
+
+fn sent(rounds: &[(usize, &[&str])]) -> BTreeMap<usize, Vec<String>> {
+    rounds
+        .iter()
+        .map(|(round, nodes)| (*round, nodes.iter().map(|&n| n.to_owned()).collect()))
+        .collect()
+}
+
+/// All machines pushed and current.
+fn current(machines: usize, services: &[(&[usize], &[usize])]) -> History {
+    let mut history = history(machines, services);
+    let (_, report) = push(&mut history, &plan(Whom::All));
+    assert_eq!(report.verdict(), Verdict::Done);
+    history
+}
+
+/// The version of a service that runs on a machine is the declared one.
+fn is_up_to_date(history: &History, s: usize, m: usize) -> bool {
+    let text = format!("s{s} {}", history.declared.services[s].version);
+    let digest = grid::words::Digest::of(text.as_bytes());
+    history.floor.machines[&machine(m)]
+        .running
+        .get(&service(s))
+        .is_some_and(|running| running.files.iter().any(|file| file.sha256 == digest))
+}
+
+#[test]
+fn a_consumer_beside_its_provider_takes_one_send() {
+    let mut history = history(1, &[(&[0], &[]), (&[0], &[0])]);
+    let (rounds, report) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds, sent(&[(0, &["m0"])]));
+    assert_eq!((report.rounds, report.verdict()), (0, Verdict::Done));
+}
+
+#[test]
+fn a_chain_on_one_machine_takes_one_send() {
+    let mut history = history(1, &[(&[0], &[]), (&[0], &[0]), (&[0], &[1])]);
+    let (rounds, _) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds, sent(&[(0, &["m0"])]));
+}
+
+#[test]
+fn a_new_consumer_on_another_machine_is_complete_in_the_second_round_after_the_first() {
+    let mut history = current(2, &[(&[0], &[]), (&[], &[0]), (&[1], &[])]);
+    history.happens(&Op::Assign(1, [1].into()));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds, sent(&[(1, &["m0"]), (2, &["m1"])]));
+    assert_eq!((report.rounds, report.verdict()), (2, Verdict::Done));
+}
+
+#[test]
+fn a_push_of_the_providers_machine_mints_for_its_consumers_at_once() {
+    let mut history = current(2, &[(&[0], &[]), (&[], &[0]), (&[1], &[])]);
+    history.happens(&Op::Assign(1, [1].into()));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"])]));
+    assert_eq!((report.rounds, report.verdict()), (1, Verdict::Done));
+}
+
+#[test]
+fn an_account_issued_before_the_push_has_its_provider_flushed_whoever_is_named() {
+    let mut history = current(3, &[(&[0], &[]), (&[1], &[]), (&[2], &[])]);
+    history.happens(&Op::Issue(0, 1));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(2)));
+    assert_eq!(rounds, sent(&[(1, &["m0"])]));
+}
+
+#[test]
+fn a_chain_across_machines_takes_a_round_a_link() {
+    let chain: &[(&[usize], &[usize])] = &[(&[0], &[]), (&[1], &[0]), (&[2], &[1]), (&[3], &[2])];
+    let mut history = history(4, chain);
+    let (rounds, report) = push(&mut history, &plan(Whom::All));
+    assert_eq!(
+        rounds,
+        sent(&[(0, &["m0"]), (1, &["m1"]), (2, &["m2"]), (3, &["m3"])])
+    );
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_rotation_gives_the_provider_both_then_the_consumer_the_new_then_takes_the_old() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Rotate(0));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"]), (2, &["m0"])]));
+    history.happens(&Op::Rotate(0));
+    let (rounds, _) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"]), (2, &["m0"])]));
+}
+
+#[test]
+fn a_consumer_keeps_running_and_takes_its_files_while_a_rotation_cannot_reach_its_provider() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Rotate(0));
+    history.happens(&Op::Edit(1));
+    history.happens(&Op::Down(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds[&0], ["m1"]);
+    assert!(report.waiting.is_empty());
+    assert!(is_up_to_date(&history, 1, 1));
+}
+
+#[test]
+fn a_consumer_takes_its_files_while_what_it_wants_anew_cannot_reach_its_provider() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Want(1, 0, 1));
+    history.happens(&Op::Edit(1));
+    history.happens(&Op::Down(0));
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting.is_empty());
+    assert!(is_up_to_date(&history, 1, 1));
+    history.happens(&Op::Up);
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"]), (2, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_further_machine_of_a_provider_does_not_count_against_a_consumer_already_bound() {
+    let mut history = current(3, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Assign(0, [0, 2].into()));
+    history.happens(&Op::Edit(1));
+    history.happens(&Op::Down(2));
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting.is_empty());
+    assert!(is_up_to_date(&history, 1, 1));
+}
+
+#[test]
+fn a_new_consumer_waits_for_every_machine_of_its_provider() {
+    let mut history = current(3, &[(&[0, 2], &[]), (&[], &[0])]);
+    history.happens(&Op::Assign(1, [1].into()));
+    history.happens(&Op::Down(2));
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting[&machine(1)].contains_key(&service(1)));
+    assert_eq!(report.verdict(), Verdict::Incomplete);
+}
+
+#[test]
+fn who_does_not_wait_is_sent_first_to_the_letter() {
+    let mut history = current(2, &[(&[0], &[]), (&[], &[0]), (&[1], &[])]);
+    history.declared.services[1]
+        .consumes
+        .get_mut(&0)
+        .unwrap()
+        .wait = false;
+    history.happens(&Op::Assign(1, [1].into()));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn what_stops_first_is_gone_from_the_old_machine_before_it_is_on_the_new_one() {
+    let mut history = current(2, &[(&[0], &[])]);
+    history.happens(&Op::Assign(0, [1].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::All));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"])]));
+}
+
+#[test]
+fn what_starts_first_is_on_the_new_machine_before_it_leaves_the_old_one() {
+    let mut history = current(2, &[(&[0], &[])]);
+    history.happens(&Op::Turn(0));
+    history.happens(&Op::Assign(0, [1].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::All));
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"])]));
+}
+
+#[test]
+fn a_provider_that_somebody_uses_starts_first_and_leaves_last() {
+    let mut history = current(3, &[(&[0], &[]), (&[2], &[0])]);
+    history.happens(&Op::Assign(0, [1].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::All));
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m2"]), (2, &["m0"])]));
+}
+
+#[test]
+fn a_service_that_is_said_to_be_gone_is_not_awaited() {
+    let mut history = current(2, &[(&[0], &[])]);
+    history.happens(&Op::Assign(0, [1].into()));
+    history.happens(&Op::Down(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(!rounds.values().flatten().any(|node| node == "m1"));
+    assert!(report.waiting[&machine(1)].contains_key(&service(0)));
+    history.happens(&Op::Forget(0, 0));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds[&0], ["m1"]);
+}
+
+#[test]
+fn a_revoked_service_leaves_and_does_not_wait() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Revoke(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::All));
+    assert_eq!(rounds, sent(&[(0, &["m0", "m1"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert_eq!(report.revoked[&machine(1)], [service(1)].into());
+    history.happens(&Op::Issue(0, 1));
+    let (rounds, _) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"])]));
+}
+
+#[test]
+fn a_waiting_services_own_list_is_current_all_the_same() {
+    // s1 waits for s0, which is down; s2 on a third machine gets its account on s1 although s1 waits.
+    let mut history = current(4, &[(&[0], &[]), (&[1], &[]), (&[], &[1]), (&[3], &[])]);
+    history.happens(&Op::Down(0));
+    history.happens(&Op::Consume(1, 0));
+    history.happens(&Op::Assign(2, [2].into()));
+    let (_, report) = push(&mut history, &plan(Whom::One(2)));
+    assert!(report.waiting[&machine(1)].contains_key(&service(1)));
+    assert!(!report.waiting.contains_key(&machine(2)));
+    assert!(is_up_to_date(&history, 2, 2));
+}
+
+fn rolling_back(at: usize) -> PushPlan {
+    PushPlan {
+        faults: vec![Fault {
+            at,
+            kind: FaultKind::RolledBack,
+            step: 5, // the last of the steps: lists are loaded
+        }],
+        ..plan(Whom::One(1))
+    }
+}
+
+#[test]
+fn the_list_that_stays_when_the_rest_is_rolled_back_is_acknowledged() {
+    let mut history = current(2, &[(&[0], &[]), (&[], &[0]), (&[1], &[])]);
+    history.happens(&Op::Assign(1, [1].into()));
+    // The provider's machine has two steps: the load, and the service that fails.
+    let (rounds, report) = push(&mut history, &rolling_back(0));
+    assert_eq!(rounds, sent(&[(1, &["m0"]), (2, &["m1"])]));
+    assert!(matches!(
+        report.failed[&machine(0)],
+        Problem::RolledBack { .. }
+    ));
+    assert!(report.waiting.is_empty());
+    assert!(is_up_to_date(&history, 1, 1));
+}
+
+#[test]
+fn what_was_rolled_back_is_sent_again_only_when_it_is_named_or_composes_differently() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[])]);
+    history.happens(&Op::Edit(1));
+    let (_, report) = push(&mut history, &rolling_back(0));
+    assert_eq!(report.verdict(), Verdict::Incomplete);
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert!(rounds.is_empty());
+    assert_eq!(report.rolled_back, [machine(1)].into());
+    assert_eq!(report.verdict(), Verdict::Incomplete);
+    let (rounds, _) = push(&mut history, &rolling_back(0));
+    assert_eq!(rounds, sent(&[(0, &["m1"])]));
+    history.happens(&Op::Edit(1));
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m1"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_named_machine_that_is_current_is_contacted_and_nothing_is_sent() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Drift(0));
+    let (rounds, _) = push(&mut history, &plan(Whom::Behind));
+    assert!(rounds.is_empty());
+    assert!(!history.floor.drifted.is_empty());
+    let (rounds, report) = push(&mut history, &plan(Whom::One(0)));
+    assert!(rounds.is_empty());
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(history.floor.drifted.is_empty());
+}
+
+/// Everything at once: each service of a chain of `links` moves to a machine of its own, and every account is rotated.
+fn all_moves(links: usize, whom: impl Fn(usize) -> Whom, start_first: bool) -> (usize, Verdict) {
+    let on: Vec<[usize; 1]> = (0..links).map(|n| [n]).collect();
+    let providers: Vec<Vec<usize>> = (0..links)
+        .map(|n| n.checked_sub(1).into_iter().collect())
+        .collect();
+    let chain: Vec<(&[usize], &[usize])> = (0..links)
+        .map(|n| (&on[n][..], &providers[n][..]))
+        .collect();
+    let mut history = current(2 * links + 1, &chain);
+    for n in 0..links {
+        history.declared.services[n].start_first = start_first;
+        history.happens(&Op::Assign(n, [links + n].into()));
+        if n > 0 {
+            history.happens(&Op::Rotate(n - 1));
+        }
+    }
+    let (_, report) = push(&mut history, &plan(whom(links)));
+    (report.rounds, report.verdict())
+}
+
+#[test]
+fn a_chain_that_moves_as_a_whole_takes_a_round_for_each_link_up_and_one_for_each_down() {
+    for links in 1..=9 {
+        for start_first in [false, true] {
+            // A machine that has nothing to do with it is named: the first round sends nothing.
+            let (rounds, verdict) = all_moves(links, |links| Whom::One(2 * links), start_first);
+            assert_eq!(verdict, Verdict::Done, "a chain of {links}");
+            // What stops first is torn down from its last consumer while it is set up from its first provider.
+            let expected = match (links, start_first) {
+                (1, _) => 2,
+                (_, true) => 2 * links,
+                (_, false) => 2 * links.div_ceil(2),
+            };
+            assert_eq!(
+                rounds, expected,
+                "a chain of {links}, start first: {start_first}"
+            );
+        }
+    }
+}
