@@ -123,11 +123,14 @@ impl Machine {
 /// Every machine that was ever sent to or attempted, declared or not.
 pub type Fleet = BTreeMap<NodeName, Machine>;
 
+/// Who is bound to a provider on one machine: a service on a machine, and whether it waits for the provider.
+type Binders = BTreeMap<(NodeName, ServiceName), bool>;
+
 /// What is *in use*: while the last sent, or an unsettled attempt, of any machine binds to it.
 #[derive(Debug, Clone, Default)]
 pub struct Uses {
     accounts: BTreeMap<ServiceName, BTreeMap<ServiceName, BTreeSet<(Generation, Wants)>>>,
-    machines: BTreeMap<ServiceName, BTreeSet<NodeName>>,
+    machines: BTreeMap<ServiceName, BTreeMap<NodeName, Binders>>,
     holders: BTreeMap<ServiceName, BTreeSet<NodeName>>,
 }
 
@@ -143,24 +146,33 @@ impl Uses {
                     .or_default()
                     .insert(node.clone());
                 for (provider, bound) in &service.bindings {
-                    uses.add(provider, consumer, bound);
+                    let waits = !service.unwaited.contains(provider);
+                    uses.add(provider, (node, consumer), bound, waits);
                 }
             }
         }
         uses
     }
 
-    fn add(&mut self, provider: &ServiceName, consumer: &ServiceName, bound: &Bound) {
+    fn add(
+        &mut self,
+        provider: &ServiceName,
+        (node, consumer): (&NodeName, &ServiceName),
+        bound: &Bound,
+        waits: bool,
+    ) {
         self.accounts
             .entry(provider.clone())
             .or_default()
             .entry(consumer.clone())
             .or_default()
             .insert((bound.generation, bound.wants.clone()));
-        self.machines
-            .entry(provider.clone())
-            .or_default()
-            .extend(bound.nodes.iter().cloned());
+        let machines = self.machines.entry(provider.clone()).or_default();
+        for machine in &bound.nodes {
+            let binders = machines.entry(machine.clone()).or_default();
+            let binder = (node.clone(), consumer.clone());
+            *binders.entry(binder).or_default() |= waits;
+        }
     }
 
     /// The accounts of `consumer` on `provider` that are in use, oldest first.
@@ -202,6 +214,43 @@ impl Uses {
     pub fn is_machine_in_use(&self, provider: &ServiceName, node: &NodeName) -> bool {
         self.machines
             .get(provider)
-            .is_some_and(|nodes| nodes.contains(node))
+            .is_some_and(|nodes| nodes.contains_key(node))
+    }
+
+    fn binders<'a>(
+        &'a self,
+        provider: &ServiceName,
+        node: &NodeName,
+    ) -> impl Iterator<Item = (&'a (NodeName, ServiceName), &'a bool)> {
+        let machines = self.machines.get(provider);
+        machines.and_then(|m| m.get(node)).into_iter().flatten()
+    }
+
+    /// Whether somebody keeps `provider`, which is to leave `node`, there: whoever is bound to it. But of services
+    /// that all leave and are bound in a circle each would keep the other for ever; so one that does not wait for the
+    /// provider keeps it only if something that is `assigned` is bound to that one, by however many links.
+    #[must_use]
+    pub fn is_kept(
+        &self,
+        provider: &ServiceName,
+        node: &NodeName,
+        assigned: impl Fn(&NodeName, &ServiceName) -> bool,
+    ) -> bool {
+        if self.binders(provider, node).any(|(_, waits)| *waits) {
+            return true;
+        }
+        let mut seen = BTreeSet::new();
+        let mut todo: Vec<&(NodeName, ServiceName)> =
+            self.binders(provider, node).map(|(who, _)| who).collect();
+        while let Some(binder) = todo.pop() {
+            let (machine, service) = binder;
+            if assigned(machine, service) {
+                return true;
+            }
+            if seen.insert(binder) {
+                todo.extend(self.binders(service, machine).map(|(who, _)| who));
+            }
+        }
+        false
     }
 }

@@ -1,6 +1,7 @@
 //! Rules 3 to 5 (DESIGN.md, section 3): which services a machine holds, and which of them wait.
 //!
-//! 3. *Leaving*: a service that the declaration took from a machine stays while it is in use there.
+//! 3. *Leaving*: a service that the declaration took from a machine stays while it is in use there (services
+//!    that are bound in a circle and all leave do not keep each other).
 //! 4. *Moving*: one to which nobody binds starts on its new machine once the old one acknowledged its
 //!    removal, or the other way round with `move = "start-first"`; one to which somebody binds starts first.
 //! 5. *Revoked*: a service with a revoked consumption is composed away, or stays as last acknowledged
@@ -90,6 +91,11 @@ fn removals_to_await(world: &World<'_>, service: &Service, node: &NodeName) -> B
         .collect()
 }
 
+fn is_assigned(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
+    let service = world.mesh.services.get(name);
+    service.is_some_and(|service| service.nodes.contains(node))
+}
+
 /// Rules 3 and 4: whether a service that the declaration took from `node` stays there for now. One that rule 5
 /// takes away will not start elsewhere, so nothing is awaited.
 fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
@@ -101,7 +107,8 @@ fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
                 .iter()
                 .any(|new| world.machine(new).holds(name).is_none())
     });
-    starts_first || world.uses.is_machine_in_use(name, node)
+    let assigned = |machine: &NodeName, service: &ServiceName| is_assigned(world, service, machine);
+    starts_first || world.uses.is_kept(name, node, assigned)
 }
 
 /// As last acknowledged on `node`, with a current list.
@@ -163,12 +170,7 @@ pub fn outline(world: &World<'_>, node: &NodeName) -> Outline {
         }
     }
     for (name, _) in world.machine(node).services() {
-        let assigned = world
-            .mesh
-            .services
-            .get(name)
-            .is_some_and(|service| service.nodes.contains(node));
-        if !assigned
+        if !is_assigned(world, name, node)
             && stays(world, name, node)
             && let Some(placed) = kept(world, name, node)
         {

@@ -35,7 +35,11 @@ pub fn provider() -> Provider {
         .unwrap()
 }
 
+/// What a consumer may want; 0: nothing in particular.
 pub fn wants(text: u8) -> Wants {
+    if text == 0 {
+        return provider().default_wants();
+    }
     provider()
         .read_wants(serde_json::json!({ "may": text.to_string() }))
         .unwrap()

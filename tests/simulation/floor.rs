@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use grid::compose::manifest::{Bound, Grant};
+use grid::compose::manifest::{Bound, Grant, ServiceManifest};
 use grid::mesh::{Mesh, Move};
 use grid::provision::State;
 use grid::store::MemoryStore;
@@ -104,6 +104,7 @@ impl Floor {
                 let leaves_too = other == node && !self.stays_running(node, consumer);
                 if bound.nodes.contains(node)
                     && !leaves_too
+                    && !self.lets_go(other, consumer, service, name)
                     && !given_up
                     && !self.excused.contains_key(&key)
                     && !self.given_up.contains(&(other.clone(), consumer.clone()))
@@ -131,6 +132,38 @@ impl Floor {
             let what = format!("{name} starts first, and leaves {node} before it is on {missing}");
             self.violate(what);
         }
+    }
+
+    /// Whether a consumer leaves its machine, does not wait for the provider, and nothing that stays depends on it: then
+    /// it does not keep the provider.
+    pub fn lets_go(
+        &self,
+        node: &NodeName,
+        consumer: &ServiceName,
+        runs: &ServiceManifest,
+        provider: &ServiceName,
+    ) -> bool {
+        runs.unwaited.contains(provider) && !self.is_needed(node, consumer, &mut BTreeSet::new())
+    }
+
+    fn is_needed(
+        &self,
+        node: &NodeName,
+        name: &ServiceName,
+        seen: &mut BTreeSet<(NodeName, ServiceName)>,
+    ) -> bool {
+        let declared = self.mesh.services.get(name);
+        if declared.is_some_and(|service| service.nodes.contains(node)) {
+            return true;
+        }
+        seen.insert((node.clone(), name.clone()))
+            && self.machines.iter().any(|(other, machine)| {
+                machine.running.iter().any(|(binder, service)| {
+                    let bound = service.bindings.get(name);
+                    bound.is_some_and(|bound| bound.nodes.contains(node))
+                        && self.is_needed(other, binder, seen)
+                })
+            })
     }
 
     fn stays_running(&self, node: &NodeName, service: &ServiceName) -> bool {
@@ -187,7 +220,8 @@ impl Floor {
                 }
                 for (provider, bound) in &service.bindings {
                     let key = (node.clone(), consumer.clone(), provider.clone());
-                    let excused = self.excused.get(&key) == Some(bound);
+                    let excused = self.excused.get(&key) == Some(bound)
+                        || self.lets_go(node, consumer, service, provider);
                     let known = provisions
                         .get(provider, consumer)
                         .and_then(|p| p.get(bound.generation));

@@ -410,15 +410,6 @@ pub fn of_a_report(
         return;
     }
     history.floor.coverage.saw("push done");
-    for (node, machine) in &history.floor.machines {
-        for (name, loaded) in &machine.loaded {
-            let mut generations: BTreeMap<&ServiceName, usize> = BTreeMap::new();
-            for grant in loaded {
-                *generations.entry(&grant.consumer).or_default() += 1;
-            }
-            let _ = (node, name, generations);
-        }
-    }
     let store = history.store.borrow();
     let stored = store.peek().clone();
     drop(store);
@@ -499,7 +490,8 @@ fn done(
                         .get(provider, consumer)
                         .is_some_and(|p| p.is_live(bound.generation));
                     let admitted = list.is_some_and(|list| list.contains(&grant));
-                    if !admitted && !on_hold && !taken_away && live {
+                    let lets_go = history.floor.lets_go(node, consumer, service, provider);
+                    if !admitted && !on_hold && !taken_away && live && !lets_go {
                         wrong.push(format!(
                             "{consumer} on {node} is bound to {provider}, which has no grant for it on {other}"
                         ));
