@@ -82,7 +82,7 @@ complete -c grid -n "__fish_grid_using_subcommand check" -l quiet -d 'Say less; 
 complete -c grid -n "__fish_grid_using_subcommand check" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand check" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand push" -l parallel -d 'How many machines are sent to at a time' -r
-complete -c grid -n "__fish_grid_using_subcommand push" -l max-rounds -d 'How many rounds may follow the first; absent: four more than the longest chain of consumers' -r
+complete -c grid -n "__fish_grid_using_subcommand push" -l max-rounds -d 'How many rounds may follow the first; absent: four more than twice the longest chain of consumers' -r
 complete -c grid -n "__fish_grid_using_subcommand push" -l wait -d 'Wait for another push to end, for so long (10m if nothing is said)' -r
 complete -c grid -n "__fish_grid_using_subcommand push" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand push" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'

@@ -341,7 +341,7 @@ impl Mesh {
     }
 
     /// The number of services in the longest chain of consumers: 1 for a service that consumes nothing
-    /// (DESIGN.md, section 4: `--max-rounds` is by default four more). A circle, allowed where one does
+    /// (DESIGN.md, section 4: `--max-rounds` is by default four more than twice this). A circle, allowed where one does
     /// not wait, counts with all its services.
     #[must_use]
     pub fn longest_chain(&self) -> usize {

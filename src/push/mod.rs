@@ -42,7 +42,7 @@ pub enum Named {
 pub struct Orders {
     /// Whom.
     pub named: Named,
-    /// How many rounds may follow the first; absent: four more than the longest chain of consumers.
+    /// How many rounds may follow the first; absent: four more than twice the longest chain of consumers.
     pub max_rounds: Option<usize>,
     /// Replace whatever token a machine holds.
     pub take_over: bool,

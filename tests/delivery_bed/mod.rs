@@ -195,6 +195,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
         all.insert(
             name(service.name),
             ServiceManifest {
+                unwaited: BTreeSet::new(),
                 bindings,
                 provides: None,
                 grants: service.grants.as_deref().map(grants),

@@ -46,7 +46,7 @@ pub struct Arguments {
     /// How many machines are sent to at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub parallel: u16,
-    /// How many rounds may follow the first; absent: four more than the longest chain of consumers
+    /// How many rounds may follow the first; absent: four more than twice the longest chain of consumers
     #[arg(long, value_name = "N")]
     pub max_rounds: Option<usize>,
     /// Replace whatever a machine holds, even if another store sent it
