@@ -16,9 +16,11 @@ use camino::Utf8PathBuf;
 use rand::RngExt as _;
 
 use super::courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
-use super::exchange::{self, Prepared, failure};
+use super::ear::failure;
+use super::exchange;
 use super::link::{Courier, Link};
 use super::local::Local;
+use super::prepared::{self, Prepared};
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
 use super::script::Launch;
 use super::ssh::Ssh;
@@ -225,7 +227,7 @@ impl Worker {
     fn ask(&self, question: &Question, hear: &mut dyn FnMut(Progress)) -> Answer {
         let waits = self.settings.ask_waits;
         let sender = super::protocol::clean(&self.settings.sender);
-        let launch = exchange::question(question, &chance(), &sender, waits);
+        let launch = prepared::question(question, &chance(), &sender, waits);
         match self.start(&question.target, &launch, hear) {
             Err(failure) => Answer::Unknown(failure),
             Ok(mut link) => exchange::ask(&mut *link, self.settings.timeout, waits, hear),

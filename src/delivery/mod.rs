@@ -5,7 +5,8 @@
 //! | `courier` | what the push asks of couriers |
 //! | `receipt` | what comes back |
 //! | `dispatch` | many machines at a time, retries |
-//! | `exchange` | the conversation with one machine, over any courier |
+//! | `prepared` | a send before anybody is reached |
+//! | `exchange`, `ear` | the conversation with one machine, over any courier |
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
 //! | `protocol` | what it says |
@@ -13,11 +14,13 @@
 
 mod courier;
 mod dispatch;
+mod ear;
 mod error;
 mod exchange;
 mod link;
 mod local;
 mod plan;
+mod prepared;
 mod protocol;
 mod receipt;
 mod script;
