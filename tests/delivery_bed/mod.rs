@@ -197,7 +197,6 @@ pub fn bundle(services: &[Service]) -> Bundle {
             ServiceManifest {
                 unwaited: BTreeSet::new(),
                 bindings,
-                unwaited: Default::default(),
                 provides: None,
                 grants: service.grants.as_deref().map(grants),
                 files: entries,
