@@ -5,9 +5,11 @@
 //! it refuses. Users and vhosts of ours carry the owner's mark as a tag.
 
 mod definitions;
+mod names;
 mod wants;
 
-pub use wants::{Permission, RabbitmqWants, Vhost, WantError};
+pub use names::{Permission, Vhost, WantError};
+pub use wants::RabbitmqWants;
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,8 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::super::kind::{Account, KindError, Owner};
-use super::wants::{Permission, RabbitmqWants};
+use super::names::Permission;
+use super::wants::RabbitmqWants;
 use crate::words::{Salt, Secret};
 
 /// What the broker calls the hash below.
