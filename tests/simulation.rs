@@ -2,7 +2,7 @@
 //! store in memory; only machines and couriers are simulated (DESIGN.md, sections 3 and 4).
 //!
 //! `GRID_SIM_HISTORIES=n` runs n histories (default below), from `GRID_SIM_FIRST` on; `GRID_SIM_SEED=n` replays one and
-//! tells every step. A history that fails is shrunk before it is printed.
+//! tells every step. A history that fails is shrunk before it is printed; `GRID_SIM_SHRINK=n` sets how hard.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -45,8 +45,8 @@ use coverage::Coverage;
 use history::History;
 use plan::Plan;
 
-/// How many histories a run goes through where nothing else is said.
-const HISTORIES: u64 = 1_500;
+/// How many histories a run goes through where nothing else is said: some 25 s on two idle cores.
+const HISTORIES: u64 = 1_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
@@ -68,7 +68,7 @@ fn shrink(seed: u64) -> (Plan, String) {
         History::run(&tree.current(), false).expect_err("it failed before"),
     );
     let mut fails = true;
-    for _ in 0..4_000 {
+    for _ in 0..number("GRID_SIM_SHRINK").unwrap_or(4_000) {
         let moved = if fails {
             tree.simplify()
         } else {

@@ -24,6 +24,8 @@ pub struct Courier<'a> {
     pub order: u8,
     /// Whom the operator named.
     pub named: BTreeSet<NodeName>,
+    /// Or whether it named whoever is behind.
+    pub all_behind: bool,
     pub sends: usize,
     pub asks: usize,
     /// Named machines that were sent to or contacted.
@@ -124,7 +126,7 @@ impl Courier<'_> {
                 .violate(format!("{node}: a digest of something else"));
         }
         if self.floor.rolled_back.get(node) == Some(&parcel.bundle.digest) {
-            if self.named.contains(node) {
+            if self.all_behind || self.named.contains(node) {
                 self.floor.coverage.saw("rolled back, named again");
             } else {
                 let what = format!("{node} is flushed with what was rolled back there");
@@ -132,6 +134,7 @@ impl Courier<'_> {
             }
         }
         self.check_moves(parcel);
+        self.floor.check_start_first(node, manifest);
         self.check_attempt(parcel);
     }
 

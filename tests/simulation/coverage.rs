@@ -59,7 +59,6 @@ pub const TO_SEE: &[&str] = &[
     "rounds 2",
     "rounds 3",
     "rounds 4",
-    "rounds 5",
 ];
 
 #[derive(Debug, Clone, Default)]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use grid::compose::manifest::{Bound, Grant, ServiceManifest};
+use grid::compose::manifest::{Bound, Grant, Manifest, ServiceManifest};
 use grid::mesh::{Mesh, Move};
 use grid::provision::State;
 use grid::store::MemoryStore;
@@ -62,7 +62,9 @@ impl Floor {
                         .services
                         .get(name)
                         .and_then(|s| s.consumes.get(provider))
-                        .is_none_or(|consumption| consumption.wait)
+                        .map_or(!service.unwaited.contains(provider), |consumption| {
+                            consumption.wait // not declared any more: as it was when it was sent
+                        })
                 };
                 let before = self.machines.get(node).and_then(|m| m.running.get(name));
                 let mut excused = Vec::new();
@@ -92,7 +94,7 @@ impl Floor {
         self.check_admission(&format!("after {} on {node}", short(step)));
     }
 
-    /// Rule 3 and the second half of rule 4, as they look from outside.
+    /// Rule 3, as it looks from outside.
     fn check_leaving(&mut self, node: &NodeName, name: &ServiceName) {
         let given_up = self.given_up.iter().any(|(_, service)| service == name);
         for (other, machine) in &self.machines {
@@ -116,21 +118,36 @@ impl Floor {
                 }
             }
         }
-        if let Some(service) = self.mesh.services.get(name)
-            && service.moves == Move::StartFirst
-            && !service.nodes.contains(node)
-            && !given_up
-            && !self.is_taken_away(name)
-            && let Some(missing) = service.nodes.iter().find(|new| {
-                !self.emptied.contains(*new)
-                    && !self
-                        .machines
-                        .get(*new)
-                        .is_some_and(|m| m.running.contains_key(name))
-            })
-        {
-            let what = format!("{name} starts first, and leaves {node} before it is on {missing}");
-            self.violate(what);
+    }
+
+    /// What starts first leaves its old machine once it is on all of its new ones.
+    pub fn check_start_first(&mut self, node: &NodeName, wanted: &Manifest) {
+        let leaving: Vec<ServiceName> = self
+            .machine(node)
+            .running
+            .keys()
+            .filter(|name| !wanted.services.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in &leaving {
+            let given_up = self.given_up.iter().any(|(_, service)| service == name);
+            if let Some(service) = self.mesh.services.get(name)
+                && service.moves == Move::StartFirst
+                && !service.nodes.contains(node)
+                && !given_up
+                && !self.is_taken_away(name)
+                && let Some(missing) = service.nodes.iter().find(|new| {
+                    !self.emptied.contains(*new)
+                        && !self
+                            .machines
+                            .get(*new)
+                            .is_some_and(|m| m.running.contains_key(name))
+                })
+            {
+                let what =
+                    format!("{name} starts first, and leaves {node} before it is on {missing}");
+                self.violate(what);
+            }
         }
     }
 

@@ -389,6 +389,7 @@ impl History {
             death: plan.death,
             order: plan.order,
             named: named.clone(),
+            all_behind: plan.whom == Whom::Behind,
             sends: 0,
             asks: 0,
             contacted: BTreeSet::new(),
@@ -459,7 +460,11 @@ impl History {
         let mut copy = self.store.borrow().clone();
         let fleet = copy.peek().fleet.clone();
         let unknown = fleet.values().any(|machine| machine.attempt.is_some());
-        if unknown || plan.death.is_some() || !self.floor.emptied.is_empty() || plan.order % 3 > 0 {
+        if unknown
+            || plan.death.is_some()
+            || !self.floor.emptied.is_empty()
+            || !plan.order.is_multiple_of(3)
+        {
             return None;
         }
         let mut sendings = Vec::new();

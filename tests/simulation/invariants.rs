@@ -276,6 +276,31 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
             }
         }
     }
+    for machine in history.floor.machines.values() {
+        for list in machine.loaded.values() {
+            let twice = |same: fn(&Grant, &Grant) -> bool| {
+                list.iter()
+                    .any(|a| list.iter().any(|b| a.consumer == b.consumer && same(a, b)))
+            };
+            if twice(|a, b| a.generation != b.generation) {
+                seen.push("two generations on a list");
+            }
+            if twice(|a, b| a.generation == b.generation && a.wants != b.wants) {
+                seen.push("old wants on a list");
+            }
+        }
+        for (name, service) in machine.running.values().flat_map(|s| &s.bindings) {
+            let known = |node: &NodeName| {
+                stored
+                    .fleet
+                    .get(node)
+                    .is_some_and(|m| m.holds(name).is_some())
+            };
+            if service.nodes.iter().any(known) && !service.nodes.iter().all(known) {
+                seen.push("further machine without a list");
+            }
+        }
+    }
     drop(store);
     for what in seen {
         history.floor.coverage.saw(what);

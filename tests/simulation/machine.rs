@@ -41,7 +41,7 @@ pub enum Step {
     /// A provider loads its list.
     Load(ServiceName, Grants),
     /// A service takes its files.
-    Run(ServiceName, ServiceManifest),
+    Run(ServiceName, Box<ServiceManifest>),
     /// A provider that leaves loads an empty list.
     Close(ServiceName),
     /// A service leaves.
@@ -57,7 +57,7 @@ impl Machine {
             if let Some(grants) = &service.grants {
                 steps.push(Step::Load(name.clone(), grants.clone()));
             }
-            steps.push(Step::Run(name.clone(), service.clone()));
+            steps.push(Step::Run(name.clone(), Box::new(service.clone())));
         }
         self.leaving(wanted, &mut steps);
         steps
@@ -92,7 +92,7 @@ impl Machine {
             if let Some(list) = self.list_after_going_back(back, name, service) {
                 steps.push(Step::Load(name.clone(), list));
             }
-            steps.push(Step::Run(name.clone(), service.clone()));
+            steps.push(Step::Run(name.clone(), Box::new(service.clone())));
         }
         self.leaving(previous, &mut steps);
         // What is new here vanishes in one step: who is bound does not count on it yet.
@@ -137,7 +137,8 @@ impl Machine {
                 self.loaded.insert(name.clone(), grants.clone());
             }
             Step::Run(name, service) => {
-                self.running.insert(name.clone(), service.clone());
+                self.running
+                    .insert(name.clone(), ServiceManifest::clone(service));
             }
             Step::Close(name) => {
                 self.loaded.insert(name.clone(), Grants::new());

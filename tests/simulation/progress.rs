@@ -305,15 +305,22 @@ fn what_was_rolled_back_is_sent_again_only_when_it_is_named_or_composes_differen
     history.happens(&Op::Edit(1));
     let (_, report) = push(&mut history, &rolling_back(0));
     assert_eq!(report.verdict(), Verdict::Incomplete);
-    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(0)));
     assert!(rounds.is_empty());
     assert_eq!(report.rolled_back, [machine(1)].into());
     assert_eq!(report.verdict(), Verdict::Incomplete);
-    let (rounds, _) = push(&mut history, &rolling_back(0));
-    assert_eq!(rounds, sent(&[(0, &["m1"])]));
+    // Named, and named as one that is behind.
+    for whom in [Whom::One(1), Whom::Behind] {
+        let again = PushPlan {
+            whom,
+            ..rolling_back(0)
+        };
+        let (rounds, _) = push(&mut history, &again);
+        assert_eq!(rounds, sent(&[(0, &["m1"])]));
+    }
     history.happens(&Op::Edit(1));
-    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
-    assert_eq!(rounds, sent(&[(0, &["m1"])]));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds, sent(&[(1, &["m1"])]));
     assert_eq!(report.verdict(), Verdict::Done);
 }
 
