@@ -403,7 +403,7 @@ _grid() {
             return 0
             ;;
         grid__subcmd__push)
-            opts="-v -h --behind --all --dry-run --parallel --max-rounds --take-over --wait --mesh --json --verbose --quiet --color --yes --help"
+            opts="-v -h --behind --all --dry-run --parallel --max-rounds --timeout --max-failures --take-over --wait --mesh --json --verbose --quiet --color --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -414,6 +414,14 @@ _grid() {
                     return 0
                     ;;
                 --max-rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -490,7 +498,7 @@ _grid() {
             return 0
             ;;
         grid__subcmd__status)
-            opts="-v -h --exit-code --mesh --json --verbose --quiet --color --yes --help"
+            opts="-v -h --exit-code --probe --mesh --json --verbose --quiet --color --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

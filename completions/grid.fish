@@ -83,6 +83,8 @@ complete -c grid -n "__fish_grid_using_subcommand check" -l yes -d 'Answer yes t
 complete -c grid -n "__fish_grid_using_subcommand check" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand push" -l parallel -d 'How many machines are sent to at a time' -r
 complete -c grid -n "__fish_grid_using_subcommand push" -l max-rounds -d 'How many rounds may follow the first; absent: four more than twice the longest chain of consumers' -r
+complete -c grid -n "__fish_grid_using_subcommand push" -l timeout -d 'How long the whole send to a machine may take (90s, 10m); absent: as long as its steps may' -r
+complete -c grid -n "__fish_grid_using_subcommand push" -l max-failures -d 'After N failed machines send to no further one, but to a provider that somebody waits for' -r
 complete -c grid -n "__fish_grid_using_subcommand push" -l wait -d 'Wait for another push to end, for so long (10m if nothing is said)' -r
 complete -c grid -n "__fish_grid_using_subcommand push" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand push" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
@@ -102,6 +104,7 @@ complete -c grid -n "__fish_grid_using_subcommand status" -l color -d 'When to c
 always\t'Always'
 never\t'Never'"
 complete -c grid -n "__fish_grid_using_subcommand status" -l exit-code -d 'Exit with 6 when something is behind, waits or failed'
+complete -c grid -n "__fish_grid_using_subcommand status" -l probe -d 'Ask each machine now whether it answers, and whether it holds what the store knows of'
 complete -c grid -n "__fish_grid_using_subcommand status" -l json -d 'Print the result as JSON (its schema is under schemas/)'
 complete -c grid -n "__fish_grid_using_subcommand status" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
 complete -c grid -n "__fish_grid_using_subcommand status" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -11,8 +12,9 @@ use jiff::Timestamp;
 use super::exit::{CommandError, Exit};
 use super::git::{self, GitPlace};
 use super::sources::FsSources;
-use super::ui::Ui;
-use super::{GlobalArgs, who};
+use super::ui::{Line, Look, Ui};
+use super::{GlobalArgs, interrupt, who};
+use crate::delivery::Gate;
 use crate::mesh::{self, Loaded, Mesh};
 use crate::store::{
     Change, Entry, Holder, Identity, IdentityError, MeshLock, Outcome, Place, SledStore, State,
@@ -36,6 +38,7 @@ pub struct Context {
     mesh_dir: Option<Utf8PathBuf>,
     store_dir: Option<PathBuf>,
     identity: IdentityFrom,
+    interrupted: Option<Arc<AtomicBool>>,
 }
 
 /// Where the operator's identity comes from.
@@ -125,6 +128,7 @@ impl Context {
             mesh_dir: global.mesh.clone(),
             store_dir: std::env::var_os("GRID_STORE").map(PathBuf::from),
             identity: IdentityFrom::environment(),
+            interrupted: None,
         }
     }
 
@@ -134,6 +138,27 @@ impl Context {
         self.store_dir = None;
         let path = zeroize::Zeroizing::new(identity.to_string());
         self.identity.given = Some(IdentityText(Arc::new(path)));
+    }
+
+    /// Notes Ctrl-C from now on: whatever looks at this gate starts nothing any more. A second one quits.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(super) fn gate(&mut self) -> Result<Gate, CommandError> {
+        let flag = match &self.interrupted {
+            Some(flag) => Arc::clone(flag),
+            None => {
+                let line = Line::new().look(Look::Warn, "interrupted: ").plain(
+                    "no further machine is sent to, and the sends under way are finished; once more to quit at once",
+                );
+                let flag = interrupt::note(self.ui.announcement(line)).map_err(|error| {
+                    CommandError::failed(format!("signals cannot be noted: {error}"))
+                })?;
+                self.interrupted = Some(Arc::clone(&flag));
+                flag
+            }
+        };
+        Ok(Gate::shut_by(flag))
     }
 
     /// Begins a further command in the same process.

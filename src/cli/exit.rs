@@ -104,6 +104,7 @@ impl From<Verdict> for Exit {
             Verdict::Done => Self::Done,
             Verdict::Fenced => Self::Store,
             Verdict::Incomplete => Self::Incomplete,
+            Verdict::Interrupted => Self::Interrupted,
             Verdict::OutOfRounds => Self::OutOfRounds,
         }
     }
@@ -252,6 +253,7 @@ mod tests {
         assert_eq!(code(Verdict::Incomplete), 4);
         assert_eq!(code(Verdict::OutOfRounds), 5);
         assert_eq!(code(Verdict::Fenced), 8);
+        assert_eq!(code(Verdict::Interrupted), 130);
     }
 
     #[test]

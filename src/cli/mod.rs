@@ -8,6 +8,7 @@
 //! | `exit` | exit codes, and what each error means for them |
 //! | `narrator`, `summary`, `phrases`, `progress` | what a push says |
 //! | `view/` | what `--json` prints; stable |
+//! | `interrupt` | Ctrl-C |
 //! | `sources` | the operator's files, commands and variables |
 
 mod child;
@@ -15,6 +16,7 @@ pub mod commands;
 pub mod context;
 pub mod exit;
 pub mod git;
+mod interrupt;
 mod narrator;
 mod phrases;
 mod progress;

@@ -183,6 +183,10 @@ impl<'a> Narrator<'a> {
                     "it holds nothing any more; all of it is sent again",
                 ));
             }
+            Event::KeptBack { node } => {
+                self.bars.end(node);
+                self.under_way.remove(node);
+            }
             Event::Failed {
                 node,
                 round,

@@ -52,6 +52,7 @@ fn name(event: &Event) -> Option<&str> {
         Event::Sent { .. } => "sent",
         Event::Contacted { .. } => "contacted",
         Event::Emptied { .. } => "emptied",
+        Event::KeptBack { .. } => "kept back",
         Event::Failed { .. } => "failed",
         Event::Ended(_) => "ended",
     })

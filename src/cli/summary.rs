@@ -44,6 +44,7 @@ fn headline(report: &Report, dry_run: bool) -> Line {
     let (look, word) = match report.verdict() {
         _ if dry_run => (Look::Strong, "dry run"),
         Verdict::Done => (Look::Good, "done"),
+        Verdict::Interrupted => (Look::Bad, "interrupted"),
         Verdict::Fenced => (Look::Bad, "fenced"),
         Verdict::Incomplete => (Look::Bad, "incomplete"),
         Verdict::OutOfRounds => (Look::Bad, "out of rounds"),
@@ -108,6 +109,15 @@ fn already_current(report: &Report) -> usize {
     report.current.saturating_sub(sent_and_current)
 }
 
+/// Why machines were kept back, after what they lack.
+fn kept_back(report: &Report) -> &'static str {
+    if report.interrupted {
+        "; kept back, since this was interrupted"
+    } else {
+        "; kept back, since too many machines failed (--max-failures)"
+    }
+}
+
 /// A line for every machine that is not current.
 fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
     let mut lines: Vec<(&str, Look, &NodeName, String)> = Vec::new();
@@ -133,7 +143,17 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         line("revoked", Look::Warn, node, text);
     }
     for (node, reasons) in &report.behind {
-        line("behind", Look::Warn, node, phrases::reasons(reasons));
+        let mut text = phrases::reasons(reasons);
+        if report.kept_back.contains(node) {
+            text.push_str(kept_back(report));
+        }
+        line("behind", Look::Warn, node, text);
+    }
+    for node in &report.kept_back {
+        if !report.behind.contains_key(node) {
+            let text = format!("not contacted{}", kept_back(report));
+            line("kept back", Look::Warn, node, text);
+        }
     }
     for (node, held) in &report.on_hold {
         let mut text = Vec::new();
@@ -240,6 +260,9 @@ fn hints(report: &Report) -> Vec<String> {
     }
     match report.verdict() {
         Verdict::Done | Verdict::Fenced => {}
+        Verdict::Interrupted => {
+            hints.push("`grid push --behind` goes on from here".to_owned());
+        }
         Verdict::OutOfRounds => hints.push(
             "`grid push --behind` goes on from here; --max-rounds sets how many rounds a push may take"
                 .to_owned(),

@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -134,7 +135,8 @@ impl Line {
 pub struct Ui {
     out: AutoStream<io::Stdout>,
     err: AutoStream<io::Stderr>,
-    bars: Option<indicatif::MultiProgress>,
+    bars: Arc<Bars>,
+    choice: ColorChoice,
     /// `--json`.
     pub json: bool,
     /// `-v`.
@@ -163,7 +165,8 @@ impl Ui {
         Self {
             out: AutoStream::new(io::stdout(), choice),
             err: AutoStream::new(io::stderr(), choice),
-            bars: None,
+            bars: Arc::default(),
+            choice,
             json: false,
             verbose: false,
             quiet: false,
@@ -177,13 +180,13 @@ impl Ui {
             return None;
         }
         let bars = indicatif::MultiProgress::new();
-        self.bars = Some(bars.clone());
+        *lock(&self.bars) = Some(bars.clone());
         Some(bars)
     }
 
     /// Takes the bars away.
     pub(super) fn hide_bars(&mut self) {
-        if let Some(bars) = self.bars.take() {
+        if let Some(bars) = lock(&self.bars).take() {
             // A terminal that is gone shows no bars.
             let _ = bars.clear();
         }
@@ -293,6 +296,20 @@ impl Ui {
         }
     }
 
+    /// Writes a line besides the result from another thread, whatever is going on in this one.
+    pub(super) fn announcement(&self, line: Line) -> impl FnOnce() + Send + 'static {
+        let (bars, choice) = (Arc::clone(&self.bars), self.choice);
+        move || {
+            let mut text = line.styled();
+            text.push('\n');
+            write_err(
+                &mut AutoStream::new(io::stderr(), choice),
+                &bars,
+                text.as_bytes(),
+            );
+        }
+    }
+
     /// Asks on a terminal; `None` where nobody can be asked.
     pub fn ask(&mut self, question: &str) -> Option<bool> {
         if !self.interactive {
@@ -310,7 +327,7 @@ impl Ui {
     fn write_out(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         let out = &mut self.out;
         let mut write = || out.write_all(bytes).and_then(|()| out.flush());
-        let written = match &self.bars {
+        let written = match &*lock(&self.bars) {
             Some(bars) => bars.suspend(write),
             None => write(),
         };
@@ -325,14 +342,23 @@ impl Ui {
     }
 
     fn write_err(&mut self, bytes: &[u8]) {
-        let err = &mut self.err;
-        let mut write = || err.write_all(bytes).and_then(|()| err.flush());
-        // Nobody is left to be told.
-        let _ = match &self.bars {
-            Some(bars) => bars.suspend(write),
-            None => write(),
-        };
+        write_err(&mut self.err, &self.bars, bytes);
     }
+}
+
+type Bars = Mutex<Option<indicatif::MultiProgress>>;
+
+fn lock(bars: &Bars) -> MutexGuard<'_, Option<indicatif::MultiProgress>> {
+    bars.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_err(err: &mut AutoStream<io::Stderr>, bars: &Bars, bytes: &[u8]) {
+    let mut write = || err.write_all(bytes).and_then(|()| err.flush());
+    // Nobody is left to be told.
+    let _ = match &*lock(bars) {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    };
 }
 
 #[cfg(test)]

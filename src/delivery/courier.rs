@@ -35,6 +35,8 @@ pub struct Parcel {
     pub base: Option<Arc<Manifest>>,
     /// One line for the machine's own log: who sent what from where. No secret, no control character.
     pub sender: String,
+    /// Somebody waits for a provider on it: it is sent to even where too many have failed.
+    pub awaited: bool,
 }
 
 /// Asks a machine what it holds.
@@ -42,6 +44,8 @@ pub struct Parcel {
 pub struct Question {
     /// Whom.
     pub target: Target,
+    /// Only look: under no lock, and nothing that was cut short is finished first. The answer may be of a moment ago.
+    pub peek: bool,
 }
 
 /// What happens while a send or a question is under way.

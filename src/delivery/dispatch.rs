@@ -6,6 +6,7 @@
 //! Retried is only what failed before the machine side was started, and of that only what a moment can change:
 //! from then on a second try could meet the first one.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -18,6 +19,7 @@ use rand::RngExt as _;
 use super::courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 use super::ear::failure;
 use super::exchange;
+use super::gate::Gate;
 use super::link::{Courier, Link};
 use super::local::Local;
 use super::prepared::{self, Prepared};
@@ -54,6 +56,10 @@ pub struct CourierSettings {
     pub local_shell: Vec<String>,
     /// Who asks, for the machine's own log: one line.
     pub sender: String,
+    /// How long a whole send to a machine may take; `None`: as long as its steps may.
+    pub limit: Option<Duration>,
+    /// Whether further machines may be reached.
+    pub gate: Gate,
 }
 
 impl CourierSettings {
@@ -69,6 +75,8 @@ impl CourierSettings {
             attempts: 3,
             local_shell: vec!["sh".to_owned()],
             sender: "grid".to_owned(),
+            limit: None,
+            gate: Gate::default(),
         }
     }
 }
@@ -137,27 +145,41 @@ impl Couriers {
                     told.tell(Heard::Progress(progress));
                 });
                 told.lost = None;
-                told.tell(end);
+                told.end(end);
             });
         }
         drop(tell);
-        for (node, what) in heard {
+        for (node, what, _heard) in heard {
             hear(&node, what);
         }
     }
 }
 
+/// Of whom, what, and something that goes once it was heard.
+type Message = (NodeName, Heard, Option<mpsc::Sender<()>>);
+
 /// Tells of one machine. A job that dies without an end is told as that.
 struct Told {
     node: NodeName,
-    tell: mpsc::Sender<(NodeName, Heard)>,
+    tell: mpsc::Sender<Message>,
     lost: Option<fn(Failure) -> Heard>,
 }
 
 impl Told {
     fn tell(&self, what: Heard) {
         // Nobody listens only when the caller itself is gone.
-        let _ = self.tell.send((self.node.clone(), what));
+        let _ = self.tell.send((self.node.clone(), what, None));
+    }
+
+    /// Tells the end. Of a failure this returns once it was heard: it may close the gate to the next machine.
+    fn end(&self, what: Heard) {
+        if matches!(what, Heard::Settled(Outcome::Applied(_))) {
+            return self.tell(what);
+        }
+        let (heard, until) = mpsc::channel();
+        let _ = self.tell.send((self.node.clone(), what, Some(heard)));
+        // Its end is all that there is to hear.
+        let _ = until.recv();
     }
 }
 
@@ -184,6 +206,7 @@ impl Worker {
         &self,
         target: &Target,
         launch: &Launch,
+        end: Option<Instant>,
         hear: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn Link>, Failure> {
         let courier: &dyn Courier = match target.node.courier {
@@ -192,12 +215,16 @@ impl Worker {
         };
         let mut attempt = 1;
         loop {
-            let deadline = Instant::now() + self.settings.timeout;
+            let now = Instant::now();
+            let deadline = end.map_or(now + self.settings.timeout, |end| {
+                end.min(now + self.settings.timeout)
+            });
             let error = match courier.start(target, launch, deadline) {
                 Ok(link) => return Ok(link),
                 Err(error) => error,
             };
-            if attempt >= self.settings.attempts || !error.a_retry_can_help() {
+            let is_over = end.is_some_and(|end| end <= Instant::now());
+            if attempt >= self.settings.attempts || is_over || !error.a_retry_can_help() {
                 return Err(error.into());
             }
             let longest = FIRST_PAUSE.saturating_mul(1 << attempt.min(6)) / 2;
@@ -208,30 +235,91 @@ impl Worker {
                 why: error.to_string(),
             });
             thread::sleep(pause);
+            if self.settings.gate.is_shut() {
+                return Err(error.into());
+            }
         }
     }
 
     fn send(&self, parcel: &Parcel, hear: &mut dyn FnMut(Progress)) -> Outcome {
+        if !self.settings.gate.admits(parcel.awaited) {
+            return Outcome::KeptBack;
+        }
+        let Some(limit) = self.settings.limit else {
+            return self.send_until(parcel, None, hear);
+        };
+        let end = Instant::now() + limit;
+        let mut outcome = self.send_until(parcel, Some(end), hear);
+        if let Outcome::NotReached(failure)
+        | Outcome::Refused(failure)
+        | Outcome::Uncertain(failure) = &mut outcome
+            && Instant::now() >= end
+            && failure.service.is_none()
+        {
+            failure.cause = format!("it was not done within {} s (--timeout)", limit.as_secs());
+        }
+        outcome
+    }
+
+    fn send_until(
+        &self,
+        parcel: &Parcel,
+        end: Option<Instant>,
+        hear: &mut dyn FnMut(Progress),
+    ) -> Outcome {
         let prepared = match Prepared::new(parcel, &chance(), SEND_WAITS) {
             Ok(prepared) => prepared,
             Err(failure) => return Outcome::NotReached(failure),
         };
-        match self.start(&parcel.target, prepared.launch(), hear) {
+        match self.start(&parcel.target, prepared.launch(), end, hear) {
             Err(failure) => Outcome::NotReached(failure),
-            Ok(mut link) => {
-                exchange::send(&mut *link, parcel, &prepared, self.settings.timeout, hear)
+            Ok(link) => {
+                let mut link = Limited { link, end };
+                exchange::send(&mut link, parcel, &prepared, self.settings.timeout, hear)
             }
         }
     }
 
     fn ask(&self, question: &Question, hear: &mut dyn FnMut(Progress)) -> Answer {
+        if self.settings.gate.is_shut() {
+            return Answer::KeptBack;
+        }
         let waits = self.settings.ask_waits;
         let sender = super::protocol::clean(&self.settings.sender);
         let launch = prepared::question(question, &chance(), &sender, waits);
-        match self.start(&question.target, &launch, hear) {
+        match self.start(&question.target, &launch, None, hear) {
             Err(failure) => Answer::Unknown(failure),
             Ok(mut link) => exchange::ask(&mut *link, self.settings.timeout, waits, hear),
         }
+    }
+}
+
+/// A link on which nothing waits past the end of the whole send.
+struct Limited {
+    link: Box<dyn Link>,
+    end: Option<Instant>,
+}
+
+impl Limited {
+    fn within(&self, deadline: Instant) -> Instant {
+        self.end.map_or(deadline, |end| end.min(deadline))
+    }
+}
+
+impl Link for Limited {
+    fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        let deadline = self.within(deadline);
+        self.link.read(buffer, deadline)
+    }
+
+    fn write(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        let deadline = self.within(deadline);
+        self.link.write(bytes, deadline)
+    }
+
+    fn ended(&mut self, deadline: Instant) -> Option<String> {
+        let deadline = self.within(deadline);
+        self.link.ended(deadline)
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `dispatch` | many machines at a time, retries |
 //! | `prepared` | a send before anybody is reached |
 //! | `exchange`, `ear` | the conversation with one machine, over any courier |
+//! | `gate` | whether further machines may be reached |
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
 //! | `protocol` | what it says |
@@ -17,6 +18,7 @@ mod dispatch;
 mod ear;
 mod error;
 mod exchange;
+mod gate;
 mod link;
 mod local;
 mod plan;
@@ -29,4 +31,5 @@ mod tar;
 
 pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
+pub use gate::Gate;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};

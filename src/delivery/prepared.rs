@@ -112,7 +112,7 @@ pub(super) fn question(question: &Question, name: &str, sender: &str, wait: Dura
     Launch {
         become_root: node.become_root,
         arguments: vec![
-            "ask".into(),
+            if question.peek { "peek" } else { "ask" }.into(),
             node.root.to_string(),
             wait.as_secs().to_string(),
             name.to_owned(),

@@ -86,6 +86,8 @@ pub struct Applied {
 pub enum Outcome {
     /// The bundle is in force, every list loaded, every check held.
     Applied(Applied),
+    /// It was not its turn before the [`Gate`](super::Gate) closed: nobody tried to reach it.
+    KeptBack,
     /// No connection was made: the machine received nothing.
     NotReached(Failure),
     /// The machine refused before it changed anything: it holds what it held.
@@ -126,6 +128,8 @@ pub struct Holding {
 pub enum Answer {
     /// What it holds.
     Holds(Holding),
+    /// Nobody tried to ask it: the [`Gate`](super::Gate) was shut before.
+    KeptBack,
     /// It could not be asked.
     Unknown(Failure),
 }

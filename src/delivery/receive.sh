@@ -6,6 +6,7 @@
 #
 #   sh -c SCRIPT grid send ROOT WAIT NAME SENDER TOKEN REPLACES TAKE_OVER DIGEST SUMS BASE DELTA ALL
 #   sh -c SCRIPT grid ask  ROOT WAIT NAME SENDER
+#   sh -c SCRIPT grid peek ROOT WAIT NAME SENDER     the same, under no lock, and nothing is finished first
 #
 # Standard output is the protocol (protocol.rs reads it): a line is a word and its values. What a command of a service
 # prints comes as "out SERVICE LINE", so it can forge nothing.
@@ -58,7 +59,7 @@ bad() {
 }
 failed() { say "fail ${f_step:-start} $f_svc $f_text"; }
 finish() {
-	[ "$mode" = ask ] || journal "$1"
+	[ "$mode" != send ] || journal "$1"
 	unlock
 	say "end $1"
 	exit 0
@@ -942,8 +943,9 @@ for t in tar sha256sum mv ln rm cp cat head tail mkdir chmod chown stat timeout 
 	command -v $t >/dev/null || missing="$missing $t"
 done
 [ -z "$missing" ] || die start - "this machine lacks:$missing"
-if [ "$mode" = ask ] && ! [ -d "$root" ]; then
+if [ "$mode" = peek ] || { [ "$mode" = ask ] && ! [ -d "$root" ]; }; then
 	held=- cur=-
+	[ ! -d "$root" ] || look
 	ask
 fi
 lock

@@ -96,6 +96,11 @@ pub enum Event {
         /// Which.
         node: NodeName,
     },
+    /// A machine was about to be sent to or contacted, and was not: somebody interrupted, or too many have failed.
+    KeptBack {
+        /// Which.
+        node: NodeName,
+    },
     /// A machine failed in this push.
     Failed {
         /// Which.

@@ -22,11 +22,11 @@ pub use event::{Event, Summons};
 pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers};
 
 use crate::compose::sources::Sources;
-use crate::delivery::Dispatch;
+use crate::delivery::{Dispatch, Gate};
 use crate::mesh::Mesh;
 use crate::store::{Store, StoreError};
 use crate::words::{Chance, NodeName};
-use run::Run;
+use run::{Run, Through};
 
 /// Whom a push names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct Orders {
     pub named: Named,
     /// How many rounds may follow the first; absent: four more than twice the longest chain of consumers.
     pub max_rounds: Option<usize>,
+    /// After so many failed machines only those are sent to whom somebody waits for; absent: all are.
+    pub max_failures: Option<usize>,
     /// Replace whatever token a machine holds.
     pub take_over: bool,
     /// One line for each machine's own log: who pushes from where.
@@ -62,6 +64,8 @@ pub struct Ports<'a> {
     pub sources: Arc<dyn Sources>,
     /// For secrets, salts and tokens.
     pub chance: &'a mut dyn Chance,
+    /// Whether further machines may be sent to; the push narrows it once too many have failed.
+    pub gate: Gate,
     /// Who is told what happens.
     pub hear: &'a mut dyn FnMut(Event),
 }
@@ -93,18 +97,29 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
         couriers,
         sources,
         chance,
+        gate,
         hear,
     } = ports;
-    let mut run = Run::begin(mesh, orders, sources, store, chance, hear)?;
+    let through = Through {
+        store,
+        chance,
+        gate,
+        hear,
+    };
+    let mut run = Run::begin(mesh, orders, sources, through)?;
     run.settle(couriers)?;
     let mut targets = run.first_targets();
     let mut rounds_left = run.rounds_after_the_first();
     loop {
+        if run.is_stopped() {
+            targets.clear();
+            break;
+        }
         run.mint_for(&targets)?;
         let parcels = run.compose(&targets)?;
         run.send(parcels, couriers)?;
         targets = run.behind_now();
-        if targets.is_empty() || rounds_left == 0 {
+        if targets.is_empty() || rounds_left == 0 || run.is_stopped() {
             break;
         }
         rounds_left -= 1;

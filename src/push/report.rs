@@ -95,6 +95,10 @@ pub struct Report {
     pub out_of_rounds: BTreeSet<NodeName>,
     /// Machines that left the declaration or changed their address, and where they were reached.
     pub undeclared: BTreeMap<NodeName, String>,
+    /// Machines that were not sent to or contacted since somebody interrupted, or too many had failed.
+    pub kept_back: BTreeSet<NodeName>,
+    /// Whether somebody interrupted it.
+    pub interrupted: bool,
     /// How many machines are as they should be.
     pub current: usize,
 }
@@ -120,6 +124,8 @@ pub struct Held {
 pub enum Verdict {
     /// Nothing is behind and nothing waits.
     Done,
+    /// Somebody interrupted it: 130.
+    Interrupted,
     /// A machine holds what another store sent: 8.
     Fenced,
     /// Some machine failed, was rolled back, owes or waits: 4.
@@ -129,10 +135,13 @@ pub enum Verdict {
 }
 
 impl Report {
-    /// Where several hold, the first of fenced, failed, out of rounds; waiting counts only when nothing more was
+    /// Where several hold, the first of interrupted, fenced, failed, out of rounds; waiting counts only when nothing more was
     /// to be sent.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        if self.interrupted {
+            return Verdict::Interrupted;
+        }
         let fenced = |problem: &Problem| matches!(problem, Problem::Fenced { .. });
         if self.failed.values().any(fenced) {
             return Verdict::Fenced;

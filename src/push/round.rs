@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::behind::{Standing, standing};
 use super::event::{Event, Summons};
 use super::report::Problem;
-use super::run::Run;
+use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::Composition;
 use crate::compose::bundle::{Bundle, Content};
@@ -66,6 +66,9 @@ impl Run<'_> {
                 standings.insert(node.clone(), standing(&self.composer, &world, node));
             }
         }
+        for standing in standings.values() {
+            self.awaited.extend(awaited_by(standing));
+        }
         let mut parcels = Vec::new();
         let mut changes = Vec::new();
         for (node, standing) in standings {
@@ -83,6 +86,9 @@ impl Run<'_> {
                             waits: composition.outline.waits,
                         });
                     }
+                }
+                Ok(_) if !self.gate.admits(self.is_awaited(&node)) => {
+                    self.kept_back.insert(node);
                 }
                 Ok(composition) => {
                     let summons = self.summons(&node);
@@ -132,6 +138,7 @@ impl Run<'_> {
         };
         let mut bundle = composition.bundle;
         self.fill_in(&mut bundle)?;
+        let awaited = self.is_awaited(node);
         let machine = self.state.fleet.get(node);
         Ok(Parcel {
             target,
@@ -146,6 +153,7 @@ impl Run<'_> {
                 .and_then(|machine| machine.sent.as_ref())
                 .map(|sent| Arc::clone(&sent.manifest)),
             sender: self.orders.sender.clone(),
+            awaited,
         })
     }
 
@@ -193,7 +201,9 @@ impl Run<'_> {
             if composed.is_behind() {
                 continue; // the rounds ran out before it
             }
-            if let Ok(composition) = composed.composition {
+            if !self.gate.admits(false) {
+                self.kept_back.insert(node.clone());
+            } else if let Ok(composition) = composed.composition {
                 parcels.push(self.parcel(node, composition, token)?);
             }
         }
@@ -251,6 +261,11 @@ impl Run<'_> {
                 });
                 None
             }
+            Outcome::KeptBack => {
+                machine.attempt = None;
+                self.keep_back(node);
+                None
+            }
             Outcome::NotReached(failure) => {
                 machine.attempt = None;
                 Some(Problem::NotReached(failure))
@@ -283,6 +298,12 @@ impl Run<'_> {
         }
     }
 
+    /// It was not its turn before the gate closed: it holds what it held.
+    fn keep_back(&mut self, node: &NodeName) {
+        self.kept_back.insert(node.clone());
+        (self.hear)(Event::KeptBack { node: node.clone() });
+    }
+
     /// What the end of a contact means: the machine holds what it held, unless nobody knows.
     fn record_contact(
         &mut self,
@@ -296,6 +317,10 @@ impl Run<'_> {
                     node: node.clone(),
                     applied,
                 });
+                Ok(())
+            }
+            Outcome::KeptBack => {
+                self.keep_back(node);
                 Ok(())
             }
             Outcome::NotReached(failure) => self.fail(node, Problem::NotReached(failure)),

@@ -7,12 +7,13 @@ use super::behind::{Standing, standing};
 use super::event::Event;
 use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
+use crate::compose::services::Wait;
 use crate::compose::sources::Sources;
 use crate::compose::{Composer, World};
-use crate::delivery::Target;
+use crate::delivery::{Gate, Target};
 use crate::mesh::Mesh;
 use crate::store::{Change, State, Store};
-use crate::words::{Chance, NodeName, Token};
+use crate::words::{Chance, NodeName, ServiceName, Token};
 
 /// How many rounds a push may need beyond two for each link of the longest chain of consumers. A chain that moves
 /// as a whole starts on its new machines from its first provider to its last consumer, one link a round,
@@ -20,18 +21,31 @@ use crate::words::{Chance, NodeName, Token};
 /// nothing to do with it, come on top.
 const SPARE_ROUNDS: usize = 4;
 
+/// Through what a push acts and speaks.
+pub(super) struct Through<'a> {
+    pub(super) store: &'a mut dyn Store,
+    pub(super) chance: &'a mut dyn Chance,
+    pub(super) gate: Gate,
+    pub(super) hear: &'a mut dyn FnMut(Event),
+}
+
 pub(super) struct Run<'a> {
     pub(super) mesh: &'a Mesh,
     pub(super) orders: &'a Orders,
     pub(super) composer: Composer,
     pub(super) store: &'a mut dyn Store,
     pub(super) chance: &'a mut dyn Chance,
+    pub(super) gate: Gate,
     pub(super) hear: &'a mut dyn FnMut(Event),
     pub(super) state: State,
     pub(super) round: usize,
     pub(super) failed: BTreeMap<NodeName, Problem>,
     pub(super) sent: BTreeSet<NodeName>,
     pub(super) emptied: BTreeSet<NodeName>,
+    /// Those that were not sent to or contacted because the gate was closed.
+    pub(super) kept_back: BTreeSet<NodeName>,
+    /// The providers that somebody was seen to wait for.
+    pub(super) awaited: BTreeSet<ServiceName>,
     pub(super) minted: usize,
 }
 
@@ -40,10 +54,14 @@ impl<'a> Run<'a> {
         mesh: &'a Mesh,
         orders: &'a Orders,
         sources: Arc<dyn Sources>,
-        store: &'a mut dyn Store,
-        chance: &'a mut dyn Chance,
-        hear: &'a mut dyn FnMut(Event),
+        through: Through<'a>,
     ) -> Result<Self, PushError> {
+        let Through {
+            store,
+            chance,
+            gate,
+            hear,
+        } = through;
         if let Named::Nodes(named) = &orders.named
             && let Some(unknown) = named.iter().find(|node| !mesh.nodes.contains_key(*node))
         {
@@ -62,12 +80,15 @@ impl<'a> Run<'a> {
             composer: Composer::new(mesh, sources),
             store,
             chance,
+            gate,
             hear,
             state,
             round: 0,
             failed: BTreeMap::new(),
             sent: BTreeSet::new(),
             emptied: BTreeSet::new(),
+            kept_back: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             minted: 0,
         })
     }
@@ -85,6 +106,19 @@ impl<'a> Run<'a> {
 
     pub(super) fn world(&self) -> World<'_> {
         World::new(self.mesh, &self.state.provisions, &self.state.fleet)
+    }
+
+    /// Whether somebody interrupted this push.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.gate.is_shut()
+    }
+
+    /// Whether somebody waits for a provider on this machine.
+    pub(super) fn is_awaited(&self, node: &NodeName) -> bool {
+        self.awaited.iter().any(|provider| {
+            let service = self.mesh.services.get(provider);
+            service.is_some_and(|service| service.nodes.contains(node))
+        })
     }
 
     pub(super) fn is_on_hold(&self, node: &NodeName) -> bool {
@@ -111,7 +145,7 @@ impl<'a> Run<'a> {
     }
 
     /// The first round's machines: the named ones, or those behind where nobody is named.
-    pub(super) fn first_targets(&self) -> BTreeSet<NodeName> {
+    pub(super) fn first_targets(&mut self) -> BTreeSet<NodeName> {
         match &self.orders.named {
             Named::Nodes(named) => named
                 .iter()
@@ -124,20 +158,33 @@ impl<'a> Run<'a> {
 
     /// Every machine that is behind now, less those on hold, failed in this push, or rolled back
     /// from this very bundle and not named. A push of whoever is behind names them all: so it heals a machine
-    /// that was rolled back once the cause is gone.
-    pub(super) fn behind_now(&self) -> BTreeSet<NodeName> {
+    /// that was rolled back once the cause is gone. Once too many have failed, only those whom somebody waits for.
+    pub(super) fn behind_now(&mut self) -> BTreeSet<NodeName> {
         let world = self.world();
-        self.mesh
+        let mut awaited = BTreeSet::new();
+        let mut behind: BTreeSet<NodeName> = self
+            .mesh
             .nodes
             .keys()
-            .filter(|node| !self.is_on_hold(node) && !self.failed.contains_key(*node))
+            .filter(|node| !self.is_on_hold(node))
             .filter(|node| {
+                if self.failed.contains_key(*node) && !self.gate.is_narrow() {
+                    return false;
+                }
                 let standing = standing(&self.composer, &world, node);
+                awaited.extend(awaited_by(&standing));
                 let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
-                standing.is_behind() && (is_asked_for || !standing.is_rolled_back())
+                !self.failed.contains_key(*node)
+                    && standing.is_behind()
+                    && (is_asked_for || !standing.is_rolled_back())
             })
             .cloned()
-            .collect()
+            .collect();
+        self.awaited = awaited;
+        if self.gate.is_narrow() {
+            behind.retain(|node| self.is_awaited(node));
+        }
+        behind
     }
 
     /// Drops generations that nobody uses any more, and says how the push ended.
@@ -156,10 +203,20 @@ impl<'a> Run<'a> {
         report.minted = self.minted;
         report.out_of_rounds = left.clone();
         for (node, problem) in self.failed {
+            report.kept_back.remove(&node);
             report.behind.remove(&node);
             report.failed.insert(node, problem);
         }
         report.sent = self.sent;
+        report.interrupted = self.gate.is_shut();
+        report.kept_back = self.kept_back;
+        if self.gate.is_shut() || self.gate.is_narrow() {
+            let behind = report.behind.keys().filter(|node| !left.contains(*node));
+            report.kept_back.extend(behind.cloned());
+        }
+        if report.interrupted {
+            report.out_of_rounds.clear();
+        }
         (self.hear)(Event::Ended(Box::new(report.clone())));
         Ok(report)
     }
@@ -192,4 +249,20 @@ impl<'a> Run<'a> {
         }
         Ok(())
     }
+}
+
+/// The providers that a machine's services wait for.
+pub(super) fn awaited_by(standing: &Standing) -> BTreeSet<ServiceName> {
+    let waits = standing
+        .composition
+        .iter()
+        .flat_map(|c| c.outline.waits.values());
+    waits
+        .filter_map(|wait| match wait {
+            Wait::Grant(providers) => Some(providers),
+            Wait::Removal(_) => None,
+        })
+        .flatten()
+        .cloned()
+        .collect()
 }

@@ -23,7 +23,10 @@ impl Run<'_> {
         let questions: Vec<Question> = uncertain
             .iter()
             .filter_map(|node| self.target(node))
-            .map(|target| Question { target })
+            .map(|target| Question {
+                target,
+                peek: false,
+            })
             .collect();
         if questions.is_empty() {
             return Ok(());
@@ -47,6 +50,7 @@ impl Run<'_> {
     fn take_answer(&mut self, node: &NodeName, answer: Answer) -> Result<(), StoreError> {
         let holding = match answer {
             Answer::Holds(holding) => holding,
+            Answer::KeptBack => return Ok(()),
             Answer::Unknown(failure) => {
                 return self.fail(node, Problem::Unsettled(failure));
             }
@@ -84,6 +88,13 @@ impl Run<'_> {
             problem: problem.clone(),
         });
         self.failed.insert(node.clone(), problem);
+        if self
+            .orders
+            .max_failures
+            .is_some_and(|most| self.failed.len() >= most)
+        {
+            self.gate.narrow();
+        }
         Ok(())
     }
 }

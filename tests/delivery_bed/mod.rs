@@ -390,6 +390,7 @@ impl Bed {
     pub fn parcel(&mut self, bundle: Bundle) -> Parcel {
         self.pushes += 1;
         Parcel {
+            awaited: false,
             target: self.target(),
             bundle: Arc::new(bundle),
             token: token(self.pushes),
@@ -455,6 +456,7 @@ impl Bed {
     pub fn answer(&mut self) -> Answer {
         let question = Question {
             target: self.target(),
+            peek: false,
         };
         let mut answer = None;
         let mut couriers = self.couriers();
@@ -469,7 +471,7 @@ impl Bed {
     pub fn ask(&mut self) -> Holding {
         match self.answer() {
             Answer::Holds(holding) => holding,
-            Answer::Unknown(failure) => panic!("{failure:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

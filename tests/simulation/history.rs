@@ -343,6 +343,7 @@ impl History {
         Orders {
             named,
             max_rounds: None,
+            max_failures: None,
             take_over: false,
             sender: "the simulation".to_owned(),
             today: jiff::civil::date(2026, 1, 1),
@@ -402,6 +403,7 @@ impl History {
                 store: &mut store,
                 couriers: &mut courier,
                 sources: NoFiles::shared(),
+                gate: grid::delivery::Gate::default(),
                 chance,
                 hear: &mut hear,
             };
@@ -473,6 +475,7 @@ impl History {
             store: &mut copy,
             couriers: &mut Pretend::new(fleet),
             sources: NoFiles::shared(),
+            gate: grid::delivery::Gate::default(),
             chance: &mut chance,
             hear: &mut |event| hear(&event, &mut sendings, false),
         };

@@ -105,9 +105,14 @@ impl Bench {
     }
 
     fn run(&self, mut command: Command, arguments: &[&str]) -> Seen {
+        self.seen(command.output().unwrap(), arguments)
+    }
+
+    /// What a program that was started by the test did.
+    pub fn seen(&self, output: Output, arguments: &[&str]) -> Seen {
         Seen {
             typed: arguments.join(" "),
-            output: command.output().unwrap(),
+            output,
             dir: self.dir.path().to_str().unwrap().to_owned(),
         }
     }

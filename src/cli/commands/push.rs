@@ -10,7 +10,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
 use crate::cli::summary;
 use crate::cli::view::PushEvent;
-use crate::delivery::{CourierSettings, Couriers, Dispatch};
+use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate};
 use crate::mesh::{Mesh, Selector, select};
 use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
 use crate::store::{Change, MemoryStore, State, Store, StoreError, SystemChance, Touch, Touched};
@@ -29,7 +29,8 @@ const WAIT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
         A push finishes what it starts: it mints the accounts that are needed, sends, and flushes every machine that is \
         behind, over as many rounds as it takes. Each machine that was sent to, and each that is not current at the end, is named. \
         Exit codes: 0 nothing is behind or waiting, 4 some machine failed or waits, 5 rounds ran out, 7 another push holds the lock, \
-        8 a machine holds what another store sent.")]
+        8 a machine holds what another store sent, 130 interrupted.\n\n\
+        Ctrl-C starts no further send, finishes those under way and says what is behind; a second one quits at once.")]
 pub struct Arguments {
     /// Machines to send to: names, or @TAG for all that carry a tag
     #[arg(value_name = "NODE", conflicts_with_all = ["behind", "all"])]
@@ -49,6 +50,12 @@ pub struct Arguments {
     /// How many rounds may follow the first; absent: four more than twice the longest chain of consumers
     #[arg(long, value_name = "N")]
     pub max_rounds: Option<usize>,
+    /// How long the whole send to a machine may take (90s, 10m); absent: as long as its steps may
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub timeout: Option<Duration>,
+    /// After N failed machines send to no further one, but to a provider that somebody waits for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_failures: Option<u32>,
     /// Replace whatever a machine holds, even if another store sent it
     #[arg(long)]
     pub take_over: bool,
@@ -74,6 +81,14 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
     Ok(wait)
 }
 
+/// A time that is not nothing.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    match parse_wait(text)? {
+        Duration::ZERO => Err("nothing is done in no time".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     if arguments.nodes.is_empty() && !arguments.behind && !arguments.all {
         return Err(CommandError::usage(
@@ -88,6 +103,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let (_, loaded) = context.load()?;
     named(context, &loaded.mesh, arguments)?;
     let mut writing = context.writing("push", arguments.wait.unwrap_or(Duration::ZERO))?;
+    let gate = context.gate()?;
     let orders = orders(
         context,
         &writing.loaded.mesh,
@@ -96,6 +112,8 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     )?;
     let mut settings = CourierSettings::new(writing.folder.clone());
     settings.parallel = usize::from(arguments.parallel);
+    settings.limit = arguments.timeout;
+    settings.gate = gate.clone();
     let mut couriers = Couriers::new(settings);
     let mesh = writing.loaded.mesh.clone();
     let heading = heading(context, writing.git.as_ref(), false);
@@ -110,6 +128,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
             store: &mut writing.store,
             couriers: &mut couriers,
             sources,
+            gate,
             told: &mut told,
         },
     );
@@ -145,6 +164,7 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
             store: &mut store,
             couriers: &mut couriers,
             sources,
+            gate: Gate::default(),
             told: &mut told,
         },
     )?;
@@ -225,6 +245,9 @@ fn orders(
     Ok(Orders {
         named: named(context, mesh, arguments)?,
         max_rounds: arguments.max_rounds,
+        max_failures: arguments
+            .max_failures
+            .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
         take_over: arguments.take_over,
         sender: crate::cli::ui::clean(&sender).chars().take(400).collect(),
         today: context.today,
@@ -244,6 +267,7 @@ struct Acting<'a> {
     store: &'a mut dyn Store,
     couriers: &'a mut dyn Dispatch,
     sources: std::sync::Arc<dyn crate::compose::sources::Sources>,
+    gate: Gate,
     told: &'a mut Told,
 }
 
@@ -296,6 +320,7 @@ fn act(
         store,
         couriers,
         sources,
+        gate,
         told,
     } = acting;
     let mut chance = SystemChance;
@@ -323,6 +348,7 @@ fn act(
             couriers,
             sources,
             chance: &mut chance,
+            gate,
             hear: &mut hear,
         };
         let report = push(mesh, orders, ports)?;
@@ -342,6 +368,7 @@ fn act(
         couriers,
         sources,
         chance: &mut chance,
+        gate,
         hear: &mut hear,
     };
     let report = push(mesh, orders, ports);

@@ -1,6 +1,8 @@
-//! `grid status`: reads only, takes no lock, contacts nobody.
+//! `grid status`: reads only, takes no lock, and without `--probe` contacts nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -8,20 +10,27 @@ use crate::cli::context::{Context, Reading};
 use crate::cli::exit::Exit;
 use crate::cli::phrases::{self, count};
 use crate::cli::ui::{Line, Look};
-use crate::cli::view::{MachineState, MachineView, StatusView, WaitingView};
+use crate::cli::view::{MachineState, MachineView, ProbeView, StatusView, WaitingView};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
+use crate::delivery::{
+    Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Target,
+};
 use crate::mesh::{Selector, select};
 use crate::push::{Blocker, Reason, blockers, standing};
 use crate::words::{NodeName, ServiceName};
+
+/// How long a machine may take to be reached, and be silent, when it is only asked.
+const PROBE_WAITS: Duration = Duration::from_secs(10);
 
 /// Arguments of `grid status`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid status                 all machines\n  \
         grid status atlas @eu       some of them\n  \
-        grid status --exit-code     for scripts: 6 when something is behind, waits or failed\n\n\
-        Reads the declaration and the store. It takes no lock, and contacts no machine.")]
+        grid status --exit-code     for scripts: 6 when something is behind, waits or failed\n  \
+        grid status --probe         contacts each machine that is not on hold, and changes nothing there\n\n\
+        Reads the declaration and the store. It takes no lock, and without --probe contacts no machine.")]
 pub struct Arguments {
     /// Machines: names, or @TAG; absent: all
     #[arg(value_name = "NODE")]
@@ -29,6 +38,9 @@ pub struct Arguments {
     /// Exit with 6 when something is behind, waits or failed
     #[arg(long)]
     exit_code: bool,
+    /// Ask each machine now whether it answers, and whether it holds what the store knows of
+    #[arg(long)]
+    probe: bool,
 }
 
 /// How one machine stands, before it is printed.
@@ -37,6 +49,14 @@ struct Stands {
     reasons: Vec<Reason>,
     waits: BTreeMap<ServiceName, (Wait, BTreeMap<ServiceName, BTreeSet<Blocker>>)>,
     revoked: BTreeSet<ServiceName>,
+    probe: Option<ProbeView>,
+}
+
+impl Stands {
+    /// Whether `--exit-code` counts it.
+    fn is_to_be_mended(&self) -> bool {
+        self.state.is_to_be_mended() || self.probe.as_ref().is_some_and(|probe| !probe.is_well())
+    }
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
@@ -56,10 +76,13 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         Some(select(mesh, &selectors)?)
     };
     let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
-    let standings = stand(context, &reading);
+    let mut standings = stand(context, &reading);
+    if arguments.probe {
+        probe(&reading, &is_chosen, &mut standings);
+    }
     let to_be_mended = standings
         .iter()
-        .any(|(node, stands)| is_chosen(node) && stands.state.is_to_be_mended());
+        .any(|(node, stands)| is_chosen(node) && stands.is_to_be_mended());
     let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
     if context.ui.json {
         let view = view(&reading, standings);
@@ -117,6 +140,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .map(|(service, wait)| (service, (wait, BTreeMap::new())))
                 .collect(),
             revoked,
+            probe: None,
         };
         found.insert(node.clone(), stands);
     }
@@ -129,11 +153,76 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 reasons: Vec::new(),
                 waits: BTreeMap::new(),
                 revoked: BTreeSet::new(),
+                probe: None,
             };
             found.insert(node.clone(), stands);
         }
     }
     found
+}
+
+/// Asks the chosen machines that are not on hold what they hold, and changes nothing there.
+fn probe(
+    reading: &Reading,
+    is_chosen: &dyn Fn(&NodeName) -> bool,
+    standings: &mut BTreeMap<NodeName, Stands>,
+) {
+    let mesh = &reading.loaded.mesh;
+    let questions = standings
+        .iter()
+        .filter(|(node, stands)| is_chosen(node) && stands.state != MachineState::OnHold)
+        .filter_map(|(node, _)| mesh.nodes.get(node))
+        .map(|node| Question {
+            target: Target {
+                mesh: mesh.name.clone(),
+                node: Arc::new(node.clone()),
+            },
+            peek: true,
+        })
+        .collect();
+    let mut settings = CourierSettings::new(reading.folder.clone());
+    settings.timeout = PROBE_WAITS;
+    settings.ask_waits = Duration::ZERO;
+    settings.attempts = 1;
+    Couriers::new(settings).ask(questions, &mut |node, heard| {
+        let Heard::Answered(answer) = heard else {
+            return;
+        };
+        let machine = reading.state.fleet.get(node);
+        let token = machine.and_then(|machine| machine.token);
+        let attempt = machine.and_then(|machine| machine.attempt.as_ref());
+        let found = match answer {
+            Answer::KeptBack => return,
+            Answer::Unknown(failure) => ProbeView::Unreached(failure.into()),
+            Answer::Holds(Holding { token: held, .. }) => match held {
+                _ if held == token => ProbeView::Known,
+                _ if held.is_some() && held == attempt.map(|attempt| attempt.token) => {
+                    ProbeView::Known
+                }
+                Some(held) => ProbeView::OtherToken { held: held.into() },
+                None => ProbeView::Empty,
+            },
+        };
+        if let Some(stands) = standings.get_mut(node) {
+            stands.probe = Some(found);
+        }
+    });
+}
+
+/// What was found when a machine was asked.
+fn probed(probe: &ProbeView) -> String {
+    match probe {
+        ProbeView::Known => "it answers".to_owned(),
+        ProbeView::OtherToken { held } => {
+            format!("it holds what another store, or another copy of this one, sent ({held})")
+        }
+        ProbeView::Empty => "it holds nothing, though it was sent to".to_owned(),
+        ProbeView::Unreached(failure) => format!(
+            "it cannot be asked: {}: {}",
+            phrases::step(failure.step),
+            failure.cause
+        ),
+    }
 }
 
 /// Finds what blocks each provider that somebody waits for.
@@ -196,6 +285,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     .filter(|_| stands.state == MachineState::OnHold)
                     .and_then(|declared| declared.hold.as_ref())
                     .map(phrases::hold),
+                probe: stands.probe,
                 reached_at: moved.map(|sent| sent.address.clone()),
                 node,
             }
@@ -241,6 +331,7 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
     for service in &stands.revoked {
         why.push(format!("{service} is revoked"));
     }
+    why.extend(stands.probe.as_ref().map(probed));
     let sent = reading
         .state
         .fleet
@@ -254,8 +345,11 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
     why.join("; ")
 }
 
-fn look(state: MachineState) -> Look {
-    match state {
+fn look(stands: &Stands) -> Look {
+    if stands.probe.as_ref().is_some_and(|probe| !probe.is_well()) {
+        return Look::Bad;
+    }
+    match stands.state {
         MachineState::Current => Look::Good,
         MachineState::Uncertain | MachineState::RolledBack => Look::Bad,
         _ => Look::Warn,
@@ -286,13 +380,13 @@ fn table(
     for (node, stands) in standings {
         let n = counts.entry(stands.state).or_default();
         *n = n.saturating_add(1);
-        if context.ui.quiet && stands.state == MachineState::Current {
+        if context.ui.quiet && stands.state == MachineState::Current && !stands.is_to_be_mended() {
             continue;
         }
         lines.push(
             Line::new()
                 .column(Look::Strong, node, width.saturating_add(2))
-                .column(look(stands.state), stands.state.word(), 13)
+                .column(look(stands), stands.state.word(), 13)
                 .plain(why(reading, node, stands)),
         );
     }

@@ -56,6 +56,8 @@ pub struct Ended {
     pub out_of_rounds: BTreeSet<NodeName>,
     /// Machines that left the declaration or changed their address, and where they were reached.
     pub undeclared: BTreeMap<NodeName, String>,
+    /// Machines that were not sent to or contacted since somebody interrupted, or too many had failed.
+    pub kept_back: BTreeSet<NodeName>,
     /// How many machines are as they should be.
     pub current: usize,
 }
@@ -107,6 +109,7 @@ impl From<Report> for Ended {
             rolled_back: report.rolled_back,
             out_of_rounds: report.out_of_rounds,
             undeclared: report.undeclared,
+            kept_back: report.kept_back,
             current: report.current,
         }
     }

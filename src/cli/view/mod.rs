@@ -20,7 +20,7 @@ pub use history::{HistoryEntry, HistoryView};
 pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
 pub use push::{AppliedView, PushEvent};
-pub use status::{MachineState, MachineView, StatusView};
+pub use status::{MachineState, MachineView, ProbeView, StatusView};
 pub use waiting::{BlockerView, WaitView, WaitingView};
 
 /// Every schema that is committed under `schemas/`: the file's name without `.schema.json`, and its content.

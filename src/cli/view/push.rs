@@ -113,6 +113,11 @@ pub enum PushEvent {
         /// Which.
         node: NodeName,
     },
+    /// A machine was about to be sent to or contacted, and was not: somebody interrupted, or too many have failed.
+    KeptBack {
+        /// Which.
+        node: NodeName,
+    },
     /// A machine failed in this push.
     Failed {
         /// Which.
@@ -218,6 +223,7 @@ impl PushEvent {
                 applied: applied.into(),
             },
             Event::Emptied { node } => Self::Emptied { node },
+            Event::KeptBack { node } => Self::KeptBack { node },
             Event::Failed {
                 node,
                 round,

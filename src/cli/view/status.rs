@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::problem::FailureView;
 use super::waiting::WaitingView;
 use crate::push::Reason;
 use crate::words::{Digest, MeshName, NodeName, ServiceName};
@@ -39,9 +40,37 @@ pub struct MachineView {
     /// Why it is on hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
+    /// What `--probe` found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeView>,
     /// Where it was last reached, if the declaration no longer says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<String>,
+}
+
+/// What a machine said when it was asked just now.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "answer")]
+pub enum ProbeView {
+    /// It answers, and holds what the store knows of.
+    Known,
+    /// It holds what another store, or another copy of this one, sent.
+    OtherToken {
+        /// The token.
+        held: String,
+    },
+    /// It holds nothing, though something was sent to it.
+    Empty,
+    /// It could not be asked.
+    Unreached(FailureView),
+}
+
+impl ProbeView {
+    /// Whether nothing is wrong with it.
+    #[must_use]
+    pub const fn is_well(&self) -> bool {
+        matches!(self, Self::Known)
+    }
 }
 
 /// How a machine stands, in one word.
