@@ -27,10 +27,7 @@ fn is_current(name: &str, schema: &serde_json::Value) {
     assert!(
         committed == now,
         "schemas/{name} is out of date, from line {}: run `GRID_UPDATE=1 cargo test --test schemas`",
-        first.map_or_else(
-            || committed.lines().count().min(now.lines().count()),
-            |line| line
-        ) + 1
+        first.unwrap_or_else(|| committed.lines().count().min(now.lines().count())) + 1
     );
 }
 
