@@ -1,4 +1,10 @@
 //! What keeps a push from going on: Ctrl-C, `--timeout`, `--max-failures`. On machines that are folders of this one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)] // a test may fall
 
 mod support;
 
