@@ -31,7 +31,7 @@ use declared::{Consumes, Declared, DeclaredService, NoFiles, machine, service, w
 use grid::compose::manifest::{Bound, FORMAT, Grant, Grants, Manifest, ServiceManifest};
 use grid::compose::sent::{Attempt, Fleet, Machine, Sent};
 use grid::compose::services::Wait;
-use grid::compose::{Composer, World};
+use grid::compose::{Composer, Release, World};
 use grid::provision::{Credential, Provision, ProvisionId, Provisions, State};
 use grid::words::{
     Digest, Era, Generation, MeshName, NodeName, Salt, Secret, ServiceName, StoreId, Token,
@@ -160,18 +160,18 @@ fn provisions(told: &Told) -> Provisions {
 struct Composed(BTreeMap<(String, Content), ServiceManifest>);
 
 impl Composed {
-    fn manifest(&self, on: &str, bundle: &Bundle) -> Arc<Manifest> {
+    fn manifest(&self, on: &str, bundle: &Bundle) -> Arc<Release> {
         let services = bundle.iter().map(|(name, content)| {
             let known = self.0.get(&(name.clone(), content.clone()));
             let known = known.unwrap_or_else(|| panic!("{name} was never composed as {content:?}"));
             (named(name), known.clone())
         });
-        Arc::new(Manifest {
+        Arc::new(Release::of(Manifest {
             format: FORMAT,
             mesh: MeshName::new("sim").unwrap(),
             node: node(on),
             services: services.collect(),
-        })
+        }))
     }
 
     /// Every service with the same content has the same bytes, as it was declared and as it is kept.

@@ -208,6 +208,10 @@ impl Sources for FsSources {
         once(&mut read.files, &path.to_owned(), || self.read_file(path))
     }
 
+    fn place(&self, path: &Utf8Path) -> Utf8PathBuf {
+        self.folder.join(path)
+    }
+
     fn secret(&self, name: &SecretName) -> Result<Secret, SourceError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         once(&mut read.secrets, name, || self.read_secret(name))

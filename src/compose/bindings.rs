@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::World;
-use super::manifest::{Bound, Grant, Grants};
+use super::manifest::{Bound, Grant};
+use super::sent::Admitted;
 use super::services::{Placed, is_taken_away};
 use crate::mesh::{Consumption, Service};
 use crate::provision::State;
@@ -78,24 +79,16 @@ fn is_acknowledged(
     let mut admitting = 0_usize;
     for machine in &provider.nodes {
         let admits = if machine == node {
-            Some(
-                here.get(&provider.name)
-                    .and_then(Placed::grants)
-                    .cloned()
-                    .unwrap_or_default(),
-            )
+            let list = here.get(&provider.name).and_then(Placed::grants);
+            Some(list.map_or(Admitted::Nothing, Admitted::List))
         } else {
             world.machine(machine).admits(&provider.name)
         };
         match admits {
             None if bound_before => {}
-            Some(admits) if contains(&admits, grant) => admitting = admitting.saturating_add(1),
+            Some(admits) if admits.contains(grant) => admitting = admitting.saturating_add(1),
             _ => return false,
         }
     }
     admitting > 0
-}
-
-fn contains(grants: &Grants, grant: &Grant) -> bool {
-    grants.contains(grant)
 }

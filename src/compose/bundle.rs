@@ -6,7 +6,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use zeroize::Zeroizing;
 
-use super::manifest::Manifest;
+use super::Release;
 use crate::words::Digest;
 
 /// Where a content comes from.
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Content {
 #[derive(Debug, Clone)]
 pub struct Bundle {
     /// What it holds.
-    pub manifest: Arc<Manifest>,
+    pub manifest: Arc<Release>,
     /// Its digest.
     pub digest: Digest,
     /// The content of every file of the manifest.

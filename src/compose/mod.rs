@@ -10,12 +10,14 @@
 //! | 2, bindings and waiting | `bindings.rs` |
 //! | 3, leaving; 4, moving; 5, revoked | `services.rs` |
 //! | what the bytes are | `render.rs`, `templates.rs`, `manifest.rs` |
+//! | what names them | `release.rs` |
 
 pub mod bindings;
 pub mod bundle;
 pub mod environment;
 pub mod grants;
 pub mod manifest;
+pub mod release;
 pub mod render;
 pub mod sent;
 pub mod services;
@@ -23,5 +25,6 @@ pub mod sources;
 pub mod templates;
 pub mod world;
 
+pub use release::Release;
 pub use render::{ComposeError, Composer, Composition};
 pub use world::World;

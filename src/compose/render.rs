@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::World;
+use super::{Release, World};
 use super::bundle::{Bundle, Content};
 use super::environment;
 use super::manifest::{
@@ -160,10 +160,11 @@ impl Composer {
             node: node.clone(),
             services,
         };
+        let release = Release::of(manifest);
         Ok(Composition {
             bundle: Bundle {
-                digest: manifest.digest(),
-                manifest: Arc::new(manifest),
+                digest: release.digest(),
+                manifest: Arc::new(release),
                 contents,
             },
             outline,
@@ -381,7 +382,7 @@ impl Composer {
                             })?;
                     let content = match read.bytes {
                         Some(bytes) => Content::Bytes(bytes),
-                        None => Content::Source(source.clone()),
+                        None => Content::Source(self.sources.place(source)),
                     };
                     files.push(
                         &path,

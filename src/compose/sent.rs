@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::manifest::{Bound, Grants, Manifest, ServiceManifest};
+use super::Release;
+use super::manifest::{Bound, Grant, Grants, ServiceManifest};
 use crate::kinds::Wants;
 use crate::words::{Digest, Generation, NodeName, ServiceName, Token};
 
@@ -12,7 +13,7 @@ use crate::words::{Digest, Generation, NodeName, ServiceName, Token};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// What it holds.
-    pub manifest: Arc<Manifest>,
+    pub manifest: Arc<Release>,
     /// Lists newer than the manifest's: those that stayed when the rest was rolled back.
     pub lists: BTreeMap<ServiceName, Grants>,
     /// Where it was reached, for a machine that leaves the declaration or changes its address.
@@ -35,7 +36,7 @@ pub struct Attempt {
     /// The token of that send.
     pub token: Token,
     /// What it carried.
-    pub manifest: Arc<Manifest>,
+    pub manifest: Arc<Release>,
 }
 
 /// What is known of a machine.
@@ -97,26 +98,55 @@ impl Machine {
     /// acknowledged list and, while an attempt is not settled, on that attempt's list too. `None`: it
     /// never had a list.
     #[must_use]
-    pub fn admits(&self, provider: &ServiceName) -> Option<Grants> {
+    pub fn admits(&self, provider: &ServiceName) -> Option<Admitted<'_>> {
         let held = self
             .holds(provider)
             .and(self.sent.as_ref())
             .and_then(|sent| sent.grants(provider));
         let Some(attempt) = &self.attempt else {
-            return held.cloned();
+            return held.map(Admitted::List);
         };
         match attempt.manifest.services.get(provider) {
-            None => held.map(|_| Grants::new()),
-            Some(service) => {
-                let attempted = service.grants.as_ref();
-                Some(match (held, attempted) {
-                    (Some(held), Some(attempted)) => {
-                        held.intersection(attempted).cloned().collect()
-                    }
-                    _ => Grants::new(),
-                })
-            }
+            None => held.map(|_| Admitted::Nothing),
+            Some(service) => Some(match (held, &service.grants) {
+                (Some(held), Some(attempted)) => Admitted::Both(held, attempted),
+                _ => Admitted::Nothing,
+            }),
         }
+    }
+}
+
+/// What a machine admits on a provider for certain. Lists are long, so none is copied to be asked.
+#[derive(Debug, Clone, Copy)]
+pub enum Admitted<'a> {
+    /// Nobody.
+    Nothing,
+    /// What is on this list.
+    List(&'a Grants),
+    /// What is on both: the last acknowledged one, and that of an attempt that is not settled.
+    Both(&'a Grants, &'a Grants),
+}
+
+impl<'a> Admitted<'a> {
+    /// Whether `grant` is admitted.
+    #[must_use]
+    pub fn contains(self, grant: &Grant) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::List(list) => list.contains(grant),
+            Self::Both(held, attempted) => held.contains(grant) && attempted.contains(grant),
+        }
+    }
+
+    /// Every grant that is admitted, in order.
+    pub fn iter(self) -> impl Iterator<Item = &'a Grant> {
+        let (list, too) = match self {
+            Self::Nothing => (None, None),
+            Self::List(list) => (Some(list), None),
+            Self::Both(held, attempted) => (Some(held), Some(attempted)),
+        };
+        let both = move |grant: &&Grant| too.is_none_or(|too| too.contains(*grant));
+        list.into_iter().flatten().filter(both)
     }
 }
 

@@ -156,7 +156,7 @@ fn start(
 #[must_use]
 pub fn outline(world: &World<'_>, node: &NodeName) -> Outline {
     let mut outline = Outline::default();
-    let mut todo: Vec<&Service> = world.mesh.services_on(node).collect();
+    let mut todo: Vec<&Service> = world.services_on(node).collect();
     loop {
         let before = todo.len();
         todo.retain(|service| !take(world, service, node, &mut outline));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
 use crate::words::{Digest, Secret, SecretName};
@@ -42,6 +42,11 @@ pub trait Sources: Send + Sync {
     /// # Errors
     /// When it cannot be read.
     fn file(&self, path: &Utf8Path) -> Result<SourceFile, SourceError>;
+
+    /// Where the file at `path` is read again while it is sent.
+    fn place(&self, path: &Utf8Path) -> Utf8PathBuf {
+        path.to_owned()
+    }
 
     /// A secret of the operator's, by its name in the declaration.
     ///

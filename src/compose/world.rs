@@ -1,7 +1,9 @@
 //! Everything that the rules are a function of.
 
+use std::collections::BTreeMap;
+
 use crate::compose::sent::{Fleet, Machine, Uses};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, Service};
 use crate::provision::Provisions;
 use crate::words::NodeName;
 
@@ -18,18 +20,32 @@ pub struct World<'a> {
     pub fleet: &'a Fleet,
     /// What is in use among it.
     pub uses: Uses,
+    /// The services of each machine, in order of name: a mesh has many of both.
+    assigned: BTreeMap<&'a NodeName, Vec<&'a Service>>,
 }
 
 impl<'a> World<'a> {
-    /// Puts the world together; reads what is in use once.
+    /// Puts the world together; reads once what is in use and what is where.
     #[must_use]
     pub fn new(mesh: &'a Mesh, provisions: &'a Provisions, fleet: &'a Fleet) -> Self {
+        let mut assigned: BTreeMap<&NodeName, Vec<&Service>> = BTreeMap::new();
+        for service in mesh.services.values() {
+            for node in &service.nodes {
+                assigned.entry(node).or_default().push(service);
+            }
+        }
         Self {
             mesh,
             provisions,
             fleet,
             uses: Uses::of(fleet),
+            assigned,
         }
+    }
+
+    /// The services that are assigned to a machine, in order of name.
+    pub fn services_on(&self, node: &NodeName) -> impl Iterator<Item = &'a Service> {
+        self.assigned.get(node).into_iter().flatten().copied()
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::receipt::{Answer, Outcome};
+use crate::compose::Release;
 use crate::compose::bundle::Bundle;
-use crate::compose::manifest::Manifest;
 use crate::mesh::Node;
 use crate::words::{MeshName, NodeName, ServiceName, Token};
 
@@ -32,7 +32,7 @@ pub struct Parcel {
     /// `--take-over`: replace whatever is there.
     pub take_over: bool,
     /// What the machine is thought to hold: files equal there (path, hash, mode, owner) are not sent.
-    pub base: Option<Arc<Manifest>>,
+    pub base: Option<Arc<Release>>,
     /// One line for the machine's own log: who sent what from where. No secret, no control character.
     pub sender: String,
     /// Somebody waits for a provider on it: it is sent to even where too many have failed.
@@ -90,13 +90,17 @@ pub enum Heard {
     Settled(Outcome),
     /// The end of a question.
     Answered(Answer),
+    /// Of the machine that was heard last: for the moment nobody else has anything to tell. What was put off until
+    /// then is to be done now.
+    Lull,
 }
 
 /// Sends to several machines at a time.
 ///
 /// Every call returns once all machines have settled, each within its deadline. `hear` is called on
 /// the caller's thread, so that it can record an acknowledgement before the next is looked at; exactly
-/// one `Settled` (or `Answered`) a machine, and nothing of that machine after it.
+/// one `Settled` (or `Answered`) a machine, and nothing of that machine after it but a `Lull`. A `Settled`
+/// that no other follows at once is followed by a `Lull`, or by the end of the call.
 pub trait Dispatch {
     /// Sends each parcel.
     fn send(&mut self, parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard));

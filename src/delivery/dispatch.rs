@@ -149,8 +149,20 @@ impl Couriers {
             });
         }
         drop(tell);
-        for (node, what, _heard) in heard {
-            hear(&node, what);
+        while let Ok((mut node, mut what, mut until)) = heard.recv() {
+            let mut is_end = false;
+            loop {
+                is_end |= !matches!(what, Heard::Progress(_));
+                hear(&node, what);
+                drop(until);
+                match heard.try_recv() {
+                    Ok(next) => (node, what, until) = next,
+                    Err(_) => break,
+                }
+            }
+            if is_end {
+                hear(&node, Heard::Lull);
+            }
         }
     }
 }

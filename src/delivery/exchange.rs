@@ -17,6 +17,7 @@ use super::prepared::Prepared;
 use super::protocol::{Ending, Framed, Message, Want};
 use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
 use super::tar::{StreamError, Tar};
+use crate::compose::Release;
 use crate::compose::manifest::{Grants, Manifest};
 use crate::words::{Digest, ServiceName, Token};
 
@@ -254,8 +255,8 @@ pub(super) fn ask(
                 holding.lists.insert(provider, Grants::new());
                 Ok(())
             }
-            Message::Frame(Framed::Manifest, bytes) => manifest(&bytes, current).map(|manifest| {
-                holding.manifest = Some(Arc::new(manifest));
+            Message::Frame(Framed::Manifest, bytes) => release(&bytes, current).map(|release| {
+                holding.manifest = Some(Arc::new(release));
             }),
             Message::Frame(Framed::List(provider), bytes) => {
                 list(&bytes, &provider).map(|grants| {
@@ -296,11 +297,13 @@ pub(super) fn ask(
     }
 }
 
-fn manifest(bytes: &[u8], current: Option<Digest>) -> Result<Manifest, String> {
-    if Some(Digest::of(bytes)) != current {
+fn release(bytes: &[u8], current: Option<Digest>) -> Result<Release, String> {
+    let digest = Digest::of(bytes);
+    if Some(digest) != current {
         return Err("the manifest of its release is not what was sent".to_owned());
     }
     serde_json::from_slice(bytes)
+        .map(|manifest| Release::named(manifest, digest))
         .map_err(|error| format!("the manifest of its release cannot be read: {error}"))
 }
 

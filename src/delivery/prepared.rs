@@ -35,7 +35,7 @@ impl Prepared {
         let manifest = &parcel.bundle.manifest;
         let plan = Plan::of(manifest).map_err(|error| refused(error.to_string()))?;
         let into = format!("releases/.new-{name}");
-        let base = parcel.base.as_deref().map(|base| (base, base.digest()));
+        let base = parcel.base.as_deref();
         let lay_out = |base| {
             Tar::lay_out(&parcel.bundle, &plan, base, &into)
                 .map_err(|error| refused(error.to_string()))
@@ -62,7 +62,7 @@ impl Prepared {
                 u8::from(parcel.take_over).to_string(),
                 parcel.bundle.digest.to_string(),
                 Digest::of(&plan.sums).to_string(),
-                base.map_or_else(|| "-".to_owned(), |(_, digest)| digest.to_string()),
+                base.map_or_else(|| "-".to_owned(), |base| base.digest().to_string()),
                 delta.size.to_string(),
                 all.size.to_string(),
             ],
@@ -80,7 +80,7 @@ impl Prepared {
                 .map(of)
                 .fold(0, u64::saturating_add)
         };
-        let base_limits = parcel.base.as_deref().map_or(0, limits);
+        let base_limits = base.map_or(0, |base| limits(base));
         let hashing = all.size / SLOWEST_HASH;
         // Forward and back.
         let steps = limits(manifest)

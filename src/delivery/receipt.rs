@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::compose::manifest::{Grants, Manifest};
+use crate::compose::Release;
+use crate::compose::manifest::Grants;
 use crate::words::{ServiceName, Token};
 
 /// The step at which a send failed. Each is a message and, in JSON, a stable label of its own.
@@ -116,7 +117,7 @@ pub struct Holding {
     /// The token of the send that it last took; `None`: never any.
     pub token: Option<Token>,
     /// The manifest of its current release; `None`: it has none.
-    pub manifest: Option<Arc<Manifest>>,
+    pub manifest: Option<Arc<Release>>,
     /// Lists newer than the manifest's, kept from a send that was rolled back.
     pub lists: BTreeMap<ServiceName, Grants>,
     /// The last lines of the machine's own log.

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 use super::plan::Plan;
 use crate::compose::bundle::{Bundle, Content};
-use crate::compose::manifest::{FileEntry, Manifest};
+use crate::compose::Release;
+use crate::compose::manifest::FileEntry;
 use crate::words::Digest;
 
 const BLOCK: u64 = 512;
@@ -82,7 +83,7 @@ impl Tar {
     pub(super) fn lay_out(
         bundle: &Bundle,
         plan: &Plan,
-        base: Option<(&Manifest, Digest)>,
+        base: Option<&Release>,
         into: &str,
     ) -> io::Result<Self> {
         let mut tar = Self {
@@ -106,17 +107,17 @@ impl Tar {
         }
         let held: std::collections::BTreeMap<_, _> = base
             .into_iter()
-            .flat_map(|(manifest, _)| manifest.files())
+            .flat_map(|base| base.files())
             .map(|file| (&file.path, file))
             .collect();
         for file in bundle.manifest.files() {
             let path = format!("{into}/{}", file.path);
-            if let Some((_, release)) = base
+            if let Some(base) = base
                 && held
                     .get(&file.path)
                     .is_some_and(|old| is_same_file(old, file))
             {
-                tar.link(&path, &format!("releases/{release}/{}", file.path))?;
+                tar.link(&path, &format!("releases/{}/{}", base.digest(), file.path))?;
                 continue;
             }
             let part = match bundle.contents.get(&file.sha256) {

@@ -333,13 +333,6 @@ impl Mesh {
             .get(provider)
     }
 
-    /// The services assigned to a machine, in order of name.
-    pub fn services_on<'a>(&'a self, node: &'a NodeName) -> impl Iterator<Item = &'a Service> {
-        self.services
-            .values()
-            .filter(move |service| service.nodes.contains(node))
-    }
-
     /// The number of services in the longest chain of consumers: 1 for a service that consumes nothing
     /// (DESIGN.md, section 4: `--max-rounds` is by default four more than twice this). A circle, allowed where one does
     /// not wait, counts with all its services.

@@ -17,11 +17,14 @@ fn lacks(provisions: &Provisions, id: &ProvisionId) -> bool {
     provisions.get(&id.provider, &id.consumer).is_none()
 }
 
-/// The accounts that the services on `node` need and do not have. While there is one, the machine is
+/// The accounts that the services of a machine need and do not have. While there is one, the machine is
 /// behind: needing a mint is being behind.
 #[must_use]
-pub fn missing_on(mesh: &Mesh, provisions: &Provisions, node: &NodeName) -> Vec<ProvisionId> {
-    mesh.services_on(node)
+pub fn missing<'a>(
+    services: impl Iterator<Item = &'a Service>,
+    provisions: &Provisions,
+) -> Vec<ProvisionId> {
+    services
         .flat_map(consumptions)
         .filter(|id| lacks(provisions, id))
         .collect()

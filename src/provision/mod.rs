@@ -7,4 +7,4 @@ mod generation;
 mod mint;
 
 pub use generation::{Credential, Provision, ProvisionError, ProvisionId, Provisions, State};
-pub use mint::{mint, missing_on, wanted_by};
+pub use mint::{mint, missing, wanted_by};

@@ -3,6 +3,7 @@
 
 use super::difference::{Difference, differences};
 use crate::compose::manifest::Manifest;
+use crate::compose::services::Outline;
 use crate::compose::{ComposeError, Composer, Composition, World};
 use crate::provision::{self, ProvisionId};
 use crate::words::NodeName;
@@ -47,6 +48,34 @@ impl Standing {
     }
 }
 
+/// How a machine stands, without its bundle: of all machines at a time, only this is kept.
+#[derive(Debug)]
+pub(super) struct Glance {
+    /// Which services it holds, and what waits; `None`: it cannot be composed.
+    pub outline: Option<Outline>,
+    /// Why it is behind; empty: it is not.
+    pub reasons: Vec<Reason>,
+    /// See [`Standing::is_rolled_back`].
+    pub is_rolled_back: bool,
+}
+
+impl Glance {
+    /// Whether it is behind.
+    pub fn is_behind(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+}
+
+impl From<Standing> for Glance {
+    fn from(standing: Standing) -> Self {
+        Self {
+            outline: standing.composition.ok().map(|composed| composed.outline),
+            reasons: standing.reasons,
+            is_rolled_back: standing.rolled_back,
+        }
+    }
+}
+
 /// How `node` stands in `world`.
 #[must_use]
 pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Standing {
@@ -56,7 +85,7 @@ pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Stan
     if machine.attempt.is_some() {
         reasons.push(Reason::Uncertain);
     }
-    let missing = provision::missing_on(world.mesh, world.provisions, node);
+    let missing = provision::missing(world.services_on(node), world.provisions);
     if !missing.is_empty() {
         reasons.push(Reason::NeedsMint(missing));
     }

@@ -1,6 +1,6 @@
 //! What differs between what a machine holds and what it should be, in the words of an operator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::compose::manifest::{FileEntry, Grants, Manifest, ServiceManifest};
@@ -177,17 +177,7 @@ fn compare(
             });
         }
     }
-    let own = |service: &'_ ServiceManifest| -> BTreeMap<ReleasePath, FileEntry> {
-        let list = service.grant_file(name).map(|file| file.path.clone());
-        service
-            .files
-            .iter()
-            .filter(|file| Some(&file.path) != list.as_ref())
-            .filter(|file| !file.path.as_str().contains("/bindings/"))
-            .map(|file| (file.path.clone(), file.clone()))
-            .collect()
-    };
-    let (old_files, new_files) = (own(old), own(new));
+    let (old_files, new_files) = (own_files(name, old), own_files(name, new));
     let come_or_change = new_files
         .iter()
         .filter(|(path, file)| old_files.get(*path) != Some(*file))
@@ -205,15 +195,30 @@ fn compare(
     }
 }
 
+/// The files of a service but for its list and what binds it: of those the differences speak by themselves.
+fn own_files<'a>(
+    name: &ServiceName,
+    service: &'a ServiceManifest,
+) -> BTreeMap<&'a ReleasePath, &'a FileEntry> {
+    let list = service.grant_file(name).map(|file| &file.path);
+    service
+        .files
+        .iter()
+        .filter(|file| Some(&file.path) != list)
+        .filter(|file| !file.path.as_str().contains("/bindings/"))
+        .map(|file| (&file.path, file))
+        .collect()
+}
+
 /// The accounts of `of` that are not on `without`, each generation once.
 fn accounts(of: &Grants, without: &Grants) -> Vec<Account> {
+    let without: BTreeSet<_> = without
+        .iter()
+        .map(|grant| (&grant.consumer, grant.generation))
+        .collect();
     let mut accounts: Vec<Account> = of
         .iter()
-        .filter(|grant| {
-            !without
-                .iter()
-                .any(|g| g.consumer == grant.consumer && g.generation == grant.generation)
-        })
+        .filter(|grant| !without.contains(&(&grant.consumer, grant.generation)))
         .map(|grant| Account {
             consumer: grant.consumer.clone(),
             generation: grant.generation.number,

@@ -7,6 +7,7 @@ mod behind;
 mod difference;
 mod dry_run;
 mod event;
+mod known;
 mod report;
 mod round;
 mod run;

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::behind::{Reason, Standing};
+use super::behind::{Glance, Reason};
+use super::known::Survey;
 use super::{Named, Orders};
 use crate::compose::World;
 use crate::compose::services::{Wait, is_taken_away};
-use crate::compose::{grants, sent::Machine};
+use crate::compose::grants;
+use crate::compose::sent::{Admitted, Machine};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
 use crate::words::{NodeName, ServiceName, Token};
@@ -166,12 +168,11 @@ impl Report {
 /// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
 pub(super) fn report(
     world: &World<'_>,
-    standings: &BTreeMap<&NodeName, Standing>,
+    survey: &Survey,
     orders: &Orders,
 ) -> Report {
     let mut report = Report::default();
-    for (node, standing) in standings {
-        let node: &NodeName = node;
+    for (node, standing) in survey {
         let declared = world.mesh.nodes.get(node);
         let machine = world.machine(node);
         let hold = declared
@@ -182,14 +183,13 @@ pub(super) fn report(
         {
             report.undeclared.insert(node.clone(), sent.address.clone());
         }
-        if let Ok(composition) = &standing.composition {
-            let outline = &composition.outline;
+        if let Some(outline) = &standing.outline {
             if !outline.revoked.is_empty() {
                 report.revoked.insert(node.clone(), outline.revoked.clone());
             }
             if hold.is_none() && !outline.waits.is_empty() {
                 let waits = outline.waits.iter().map(|(service, wait)| {
-                    let blocked = blocked(world, standings, service, wait, orders);
+                    let blocked = blocked(world, survey, service, wait, orders);
                     let wait = wait.clone();
                     (service.clone(), Waiting { wait, blocked })
                 });
@@ -208,7 +208,7 @@ pub(super) fn report(
             report.on_hold.insert(node.clone(), held);
         } else if !standing.is_behind() {
             report.current = report.current.saturating_add(1);
-        } else if standing.is_rolled_back() {
+        } else if standing.is_rolled_back {
             report.rolled_back.insert(node.clone());
         } else {
             report.behind.insert(node.clone(), standing.reasons.clone());
@@ -225,11 +225,11 @@ pub(super) fn report(
 }
 
 /// The providers on a machine whose acknowledged list is not what it should be.
-fn owes(world: &World<'_>, machine: &Machine, standing: &Standing) -> BTreeSet<ServiceName> {
+fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<ServiceName> {
     let declared = standing
-        .composition
+        .outline
         .iter()
-        .flat_map(|composition| &composition.outline.services)
+        .flat_map(|outline| &outline.services)
         .filter(|(_, placed)| placed.grants().is_some())
         .map(|(name, _)| name);
     let held = machine
@@ -240,7 +240,8 @@ fn owes(world: &World<'_>, machine: &Machine, standing: &Standing) -> BTreeSet<S
         .chain(held)
         .filter(|provider| {
             let list = grants::list(world, provider);
-            machine.admits(provider).unwrap_or_default() != list
+            let admitted = machine.admits(provider).unwrap_or(Admitted::Nothing);
+            !admitted.iter().eq(&list)
         })
         .cloned()
         .collect()
@@ -248,7 +249,7 @@ fn owes(world: &World<'_>, machine: &Machine, standing: &Standing) -> BTreeSet<S
 
 fn blocked(
     world: &World<'_>,
-    standings: &BTreeMap<&NodeName, Standing>,
+    survey: &Survey,
     service: &ServiceName,
     wait: &Wait,
     orders: &Orders,
@@ -259,10 +260,10 @@ fn blocked(
             .iter()
             .map(|provider| {
                 let waits = |node: &NodeName| {
-                    standings
+                    survey
                         .get(node)
-                        .and_then(|standing| standing.composition.as_ref().ok())
-                        .is_some_and(|c| c.outline.waits.contains_key(provider))
+                        .and_then(|glance| glance.outline.as_ref())
+                        .is_some_and(|outline| outline.waits.contains_key(provider))
                 };
                 (
                     provider.clone(),

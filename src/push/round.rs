@@ -13,14 +13,13 @@ use super::event::{Event, Summons};
 use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
-use crate::compose::Composition;
 use crate::compose::bundle::{Bundle, Content};
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::delivery::{Dispatch, FailedStep, Failure, Heard, Outcome, Parcel};
 use crate::provision;
 use crate::store::{Change, StoreError};
-use crate::words::{NodeName, Token};
+use crate::words::{Digest, NodeName, Token};
 
 impl Run<'_> {
     /// Mints what the targets need, and what the consumers of their services need, and has it on disk.
@@ -29,8 +28,8 @@ impl Run<'_> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let provisions = &mut self.state.provisions;
-        provision::mint(provisions, &wanted, self.state.era, self.chance);
+        let state = self.state.edit();
+        provision::mint(&mut state.provisions, &wanted, state.era, self.chance);
         let changes: Vec<Change> = wanted
             .iter()
             .filter_map(|id| {
@@ -38,7 +37,7 @@ impl Run<'_> {
                 Some(Change::Provision(id.clone(), minted.clone()))
             })
             .collect();
-        self.store.commit(&changes)?;
+        self.commit(changes)?;
         self.minted = self.minted.saturating_add(wanted.len());
         for id in wanted {
             let minted = self.state.provisions.get(&id.provider, &id.consumer);
@@ -59,23 +58,17 @@ impl Run<'_> {
         &mut self,
         targets: &BTreeSet<NodeName>,
     ) -> Result<Vec<Parcel>, PushError> {
-        let mut standings: BTreeMap<NodeName, Standing> = BTreeMap::new();
-        {
-            let world = self.world();
-            for node in targets {
-                standings.insert(node.clone(), standing(&self.composer, &world, node));
-            }
+        let standings = self.stand(targets);
+        for (_, standing) in &standings {
+            let composed = standing.composition.as_ref().ok();
+            let awaited = awaited_by(composed.map(|composed| &composed.outline));
+            self.awaited.extend(awaited);
         }
-        for standing in standings.values() {
-            self.awaited.extend(awaited_by(standing));
-        }
-        let mut parcels = Vec::new();
-        let mut changes = Vec::new();
+        let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
         for (node, standing) in standings {
             let is_behind = standing.is_behind();
-            let reasons = standing.reasons;
             match standing.composition {
-                Err(error) => self.fail(&node, Problem::Uncomposable(error.to_string()))?,
+                Err(error) => self.fail(&node, Problem::Uncomposable(error.to_string())),
                 Ok(composition) if !is_behind => {
                     if !composition.outline.waits.is_empty() {
                         let summons = self.summons(&node);
@@ -96,27 +89,44 @@ impl Run<'_> {
                         node: node.clone(),
                         round: self.round,
                         summons,
-                        reasons,
-                        waits: composition.outline.waits.clone(),
-                        revoked: composition.outline.revoked.clone(),
+                        reasons: standing.reasons,
+                        waits: composition.outline.waits,
+                        revoked: composition.outline.revoked,
                     });
-                    let token = self.draw_token();
-                    let parcel = self.parcel(&node, composition, token)?;
-                    let machine = self.state.fleet.entry(node.clone()).or_default();
-                    machine.attempt = Some(Attempt {
-                        token,
-                        manifest: Arc::clone(&parcel.bundle.manifest),
-                    });
-                    changes.push(Change::Machine(node, machine.clone()));
-                    changes.extend(stored_contents(&parcel.bundle));
-                    parcels.push(parcel);
+                    composed.push((node, composition.bundle));
                 }
             }
         }
-        if !changes.is_empty() {
-            self.store.commit(&changes)?;
+        if composed.is_empty() {
+            return Ok(Vec::new());
         }
+        self.fill_in(&mut composed)?;
+        let mut parcels = Vec::new();
+        let mut changes = Vec::new();
+        for (node, bundle) in composed {
+            let token = self.draw_token();
+            let parcel = self.parcel(&node, bundle, token)?;
+            let machine = self.state.edit().fleet.entry(node.clone()).or_default();
+            machine.attempt = Some(Attempt {
+                token,
+                manifest: Arc::clone(&parcel.bundle.manifest),
+            });
+            changes.push(Change::Machine(node, machine.clone()));
+            changes.extend(stored_contents(&parcel.bundle));
+            parcels.push(parcel);
+        }
+        self.commit(changes)?;
         Ok(parcels)
+    }
+
+    /// How these machines stand, bundles and all.
+    fn stand(&self, nodes: &BTreeSet<NodeName>) -> Vec<(NodeName, Standing)> {
+        let world = self.world();
+        let stand = |node: &NodeName| standing(&self.composer, &world, node);
+        nodes
+            .iter()
+            .map(|node| (node.clone(), stand(node)))
+            .collect()
     }
 
     /// Why a machine is sent to: somebody named it, or it is behind.
@@ -128,16 +138,14 @@ impl Run<'_> {
     }
 
     fn parcel(
-        &mut self,
+        &self,
         node: &NodeName,
-        composition: Composition,
+        bundle: Bundle,
         token: Token,
     ) -> Result<Parcel, PushError> {
         let Some(target) = self.target(node) else {
             return Err(PushError::UnknownNode(node.clone()));
         };
-        let mut bundle = composition.bundle;
-        self.fill_in(&mut bundle)?;
         let awaited = self.is_awaited(node);
         let machine = self.state.fleet.get(node);
         Ok(Parcel {
@@ -159,18 +167,29 @@ impl Run<'_> {
 
     /// Fills in, from the store, the contents of services that stay as last acknowledged, for a machine that
     /// has lost one.
-    fn fill_in(&mut self, bundle: &mut Bundle) -> Result<(), PushError> {
-        for (digest, content) in &mut bundle.contents {
-            if matches!(content, Content::Kept)
-                && let Some(bytes) = self.store.content(digest)?
-            {
-                *content = Content::Bytes(Arc::new(bytes));
+    fn fill_in(&mut self, composed: &mut [(NodeName, Bundle)]) -> Result<(), PushError> {
+        let is_kept = |content: &Content| matches!(content, Content::Kept);
+        let kept: BTreeSet<Digest> = composed
+            .iter()
+            .flat_map(|(_, bundle)| &bundle.contents)
+            .filter(|(_, content)| is_kept(content))
+            .map(|(digest, _)| *digest)
+            .collect();
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let stored = self.store.contents(&kept)?;
+        for (_, bundle) in composed {
+            for (digest, content) in &mut bundle.contents {
+                if let (true, Some(bytes)) = (is_kept(content), stored.get(digest)) {
+                    *content = Content::Bytes(Arc::clone(bytes));
+                }
             }
         }
         Ok(())
     }
 
-    /// Sends, in parallel, and records each acknowledgement as it comes.
+    /// Sends, in parallel, and records acknowledgements as they come; those that come together, together.
     pub(super) fn send(
         &mut self,
         parcels: Vec<Parcel>,
@@ -188,23 +207,31 @@ impl Run<'_> {
         let Named::Nodes(named) = &self.orders.named else {
             return Ok(());
         };
-        let mut parcels = Vec::new();
-        for node in named {
-            if self.sent.contains(node) || self.failed.contains_key(node) || self.is_on_hold(node) {
-                continue;
-            }
-            let known = self.state.fleet.get(node);
-            let Some(token) = known.filter(|m| m.sent.is_some()).and_then(|m| m.token) else {
-                continue; // never sent: all of it waits
-            };
-            let composed = standing(&self.composer, &self.world(), node);
-            if composed.is_behind() {
+        let unsent = named.iter().filter(|node| {
+            let is_known = self.state.fleet.get(*node).is_some_and(|m| m.sent.is_some());
+            // One that was never sent waits with all of it.
+            is_known
+                && !self.sent.contains(*node)
+                && !self.failed.contains_key(*node)
+                && !self.is_on_hold(node)
+        });
+        let unsent: BTreeSet<NodeName> = unsent.cloned().collect();
+        let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
+        for (node, standing) in self.stand(&unsent) {
+            if standing.is_behind() {
                 continue; // the rounds ran out before it
             }
             if !self.gate.admits(false) {
-                self.kept_back.insert(node.clone());
-            } else if let Ok(composition) = composed.composition {
-                parcels.push(self.parcel(node, composition, token)?);
+                self.kept_back.insert(node);
+            } else if let Ok(composition) = standing.composition {
+                composed.push((node, composition.bundle));
+            }
+        }
+        self.fill_in(&mut composed)?;
+        let mut parcels = Vec::new();
+        for (node, bundle) in composed {
+            if let Some(token) = self.state.fleet.get(&node).and_then(|machine| machine.token) {
+                parcels.push(self.parcel(&node, bundle, token)?);
             }
         }
         self.dispatch(parcels, couriers, Self::record_contact)
@@ -214,7 +241,7 @@ impl Run<'_> {
         &mut self,
         parcels: Vec<Parcel>,
         couriers: &mut dyn Dispatch,
-        record: fn(&mut Self, &NodeName, &Parcel, Outcome) -> Result<(), StoreError>,
+        record: fn(&mut Self, &NodeName, &Parcel, Outcome),
     ) -> Result<(), PushError> {
         if parcels.is_empty() {
             return Ok(());
@@ -234,22 +261,24 @@ impl Run<'_> {
                     return;
                 };
                 if broken.is_none() {
-                    broken = record(self, node, parcel, outcome).err();
+                    record(self, node, parcel, outcome);
+                }
+            }
+            Heard::Lull => {
+                if broken.is_none() {
+                    broken = self.record_all().err();
                 }
             }
             Heard::Answered(_) => {}
         });
-        broken.map_or(Ok(()), |error| Err(error.into()))
+        broken.map_or_else(|| Ok(self.record_all()?), |error| Err(error.into()))
     }
 
-    /// What the end of a send means for what is known of the machine.
-    fn record(
-        &mut self,
-        node: &NodeName,
-        parcel: &Parcel,
-        outcome: Outcome,
-    ) -> Result<(), StoreError> {
-        let machine = self.state.fleet.entry(node.clone()).or_default();
+    /// What the end of a send means for what is known of the machine. A death before it is on disk leaves the
+    /// machine uncertain, and loses nothing else.
+    fn record(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
+        self.unrecorded.insert(node.clone());
+        let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
                 acknowledge(machine, parcel);
@@ -290,11 +319,8 @@ impl Run<'_> {
                 Some(Problem::Fenced { held, log })
             }
         };
-        let record = machine_record(&self.state.fleet, node);
-        self.store.commit(&[record])?;
-        match problem {
-            Some(problem) => self.fail(node, problem),
-            None => Ok(()),
+        if let Some(problem) = problem {
+            self.fail(node, problem);
         }
     }
 
@@ -305,24 +331,15 @@ impl Run<'_> {
     }
 
     /// What the end of a contact means: the machine holds what it held, unless nobody knows.
-    fn record_contact(
-        &mut self,
-        node: &NodeName,
-        parcel: &Parcel,
-        outcome: Outcome,
-    ) -> Result<(), StoreError> {
+    fn record_contact(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
         match outcome {
             Outcome::Applied(applied) => {
                 (self.hear)(Event::Contacted {
                     node: node.clone(),
                     applied,
                 });
-                Ok(())
             }
-            Outcome::KeptBack => {
-                self.keep_back(node);
-                Ok(())
-            }
+            Outcome::KeptBack => self.keep_back(node),
             Outcome::NotReached(failure) => self.fail(node, Problem::NotReached(failure)),
             Outcome::Refused(failure) => self.fail(node, Problem::Refused(failure)),
             Outcome::Fenced { held: None, log } => {
@@ -333,28 +350,19 @@ impl Run<'_> {
                     output: log,
                     hint: Some("`grid push --behind` sends all of it again".into()),
                 };
-                self.state.fleet.insert(node.clone(), Machine::unknown());
-                self.store
-                    .commit(&[machine_record(&self.state.fleet, node)])?;
+                *self.machine(node) = Machine::unknown();
                 self.fail(node, Problem::Refused(failure))
             }
             Outcome::Fenced { held, log } => self.fail(node, Problem::Fenced { held, log }),
             Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
-                let machine = self.state.fleet.entry(node.clone()).or_default();
-                machine.attempt = Some(Attempt {
+                self.machine(node).attempt = Some(Attempt {
                     token: parcel.token,
                     manifest: Arc::clone(&parcel.bundle.manifest),
                 });
-                self.store
-                    .commit(&[machine_record(&self.state.fleet, node)])?;
-                self.fail(node, Problem::Uncertain(failure))
+                self.fail(node, Problem::Uncertain(failure));
             }
         }
     }
-}
-
-fn machine_record(fleet: &crate::compose::sent::Fleet, node: &NodeName) -> Change {
-    Change::Machine(node.clone(), fleet.get(node).cloned().unwrap_or_default())
 }
 
 fn acknowledge(machine: &mut Machine, parcel: &Parcel) {

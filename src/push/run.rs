@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::behind::{Standing, standing};
+use super::behind::{Glance, standing};
 use super::event::Event;
+use super::known::{Known, Survey};
 use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
-use crate::compose::services::Wait;
+use crate::compose::sent::Machine;
+use crate::compose::services::{Outline, Wait};
 use crate::compose::sources::Sources;
 use crate::compose::{Composer, World};
 use crate::delivery::{Gate, Target};
 use crate::mesh::Mesh;
-use crate::store::{Change, State, Store};
+use crate::store::{Change, Store, StoreError};
 use crate::words::{Chance, NodeName, ServiceName, Token};
 
 /// How many rounds a push may need beyond two for each link of the longest chain of consumers. A chain that moves
@@ -37,7 +39,11 @@ pub(super) struct Run<'a> {
     pub(super) chance: &'a mut dyn Chance,
     pub(super) gate: Gate,
     pub(super) hear: &'a mut dyn FnMut(Event),
-    pub(super) state: State,
+    pub(super) state: Known,
+    /// The machines of which more is known than is on disk.
+    pub(super) unrecorded: BTreeSet<NodeName>,
+    /// Whether this push's number is on disk: it goes with the first commit.
+    is_numbered: bool,
     pub(super) round: usize,
     pub(super) failed: BTreeMap<NodeName, Problem>,
     pub(super) sent: BTreeSet<NodeName>,
@@ -69,7 +75,6 @@ impl<'a> Run<'a> {
         }
         let mut state = store.load()?;
         state.push = state.push.saturating_add(1);
-        store.commit(&[Change::Push(state.push)])?;
         hear(Event::Began {
             mesh: mesh.name.clone(),
             push: state.push,
@@ -82,7 +87,9 @@ impl<'a> Run<'a> {
             chance,
             gate,
             hear,
-            state,
+            state: Known::of(state),
+            unrecorded: BTreeSet::new(),
+            is_numbered: false,
             round: 0,
             failed: BTreeMap::new(),
             sent: BTreeSet::new(),
@@ -160,44 +167,80 @@ impl<'a> Run<'a> {
     /// from this very bundle and not named. A push of whoever is behind names them all: so it heals a machine
     /// that was rolled back once the cause is gone. Once too many have failed, only those whom somebody waits for.
     pub(super) fn behind_now(&mut self) -> BTreeSet<NodeName> {
-        let world = self.world();
+        let survey = self.survey();
+        let is_narrow = self.gate.is_narrow();
+        let looked_at = survey.iter().filter(|(node, _)| {
+            !self.is_on_hold(node) && (is_narrow || !self.failed.contains_key(*node))
+        });
         let mut awaited = BTreeSet::new();
-        let mut behind: BTreeSet<NodeName> = self
-            .mesh
-            .nodes
-            .keys()
-            .filter(|node| !self.is_on_hold(node))
-            .filter(|node| {
-                if self.failed.contains_key(*node) && !self.gate.is_narrow() {
-                    return false;
-                }
-                let standing = standing(&self.composer, &world, node);
-                awaited.extend(awaited_by(&standing));
-                let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
-                !self.failed.contains_key(*node)
-                    && standing.is_behind()
-                    && (is_asked_for || !standing.is_rolled_back())
-            })
-            .cloned()
-            .collect();
+        let mut behind = BTreeSet::new();
+        for (node, standing) in looked_at {
+            awaited.extend(awaited_by(standing.outline.as_ref()));
+            let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
+            if !self.failed.contains_key(node)
+                && standing.is_behind()
+                && (is_asked_for || !standing.is_rolled_back)
+            {
+                behind.insert(node.clone());
+            }
+        }
         self.awaited = awaited;
-        if self.gate.is_narrow() {
+        if is_narrow {
             behind.retain(|node| self.is_awaited(node));
         }
         behind
     }
 
+    /// How every declared machine stands.
+    fn survey(&mut self) -> Arc<Survey> {
+        let (mesh, composer) = (self.mesh, &self.composer);
+        self.state.survey(|state| {
+            let world = World::new(mesh, &state.provisions, &state.fleet);
+            let look = |node: &NodeName| Glance::from(standing(composer, &world, node));
+            let nodes = mesh.nodes.keys();
+            nodes.map(|node| (node.clone(), look(node))).collect()
+        })
+    }
+
+    /// Commits `changes`, with the number of this push if it is not on disk yet.
+    pub(super) fn commit(&mut self, mut changes: Vec<Change>) -> Result<(), StoreError> {
+        if !self.is_numbered {
+            changes.insert(0, Change::Push(self.state.push));
+        }
+        if !changes.is_empty() {
+            self.store.commit(&changes)?;
+        }
+        self.is_numbered = true;
+        Ok(())
+    }
+
+    /// What is known of a machine, to be changed. It is on disk after the next [`Run::record_all`].
+    pub(super) fn machine(&mut self, node: &NodeName) -> &mut Machine {
+        self.unrecorded.insert(node.clone());
+        self.state.edit().fleet.entry(node.clone()).or_default()
+    }
+
+    /// Has all that is known of machines on disk, in one commit.
+    pub(super) fn record_all(&mut self) -> Result<(), StoreError> {
+        if self.unrecorded.is_empty() {
+            return Ok(());
+        }
+        let fleet = &self.state.fleet;
+        let changes = self.unrecorded.iter().map(|node| {
+            let machine = fleet.get(node).cloned().unwrap_or_default();
+            Change::Machine(node.clone(), machine)
+        });
+        let changes = changes.collect();
+        self.commit(changes)?;
+        self.unrecorded.clear();
+        Ok(())
+    }
+
     /// Drops generations that nobody uses any more, and says how the push ended.
     pub(super) fn finish(mut self, left: &BTreeSet<NodeName>) -> Result<Report, PushError> {
         self.prune()?;
-        let world = World::new(self.mesh, &self.state.provisions, &self.state.fleet);
-        let standings: BTreeMap<&NodeName, Standing> = self
-            .mesh
-            .nodes
-            .keys()
-            .map(|node| (node, standing(&self.composer, &world, node)))
-            .collect();
-        let mut report = report(&world, &standings, self.orders);
+        let survey = self.survey();
+        let mut report = report(&self.world(), &survey, self.orders);
         report.push = self.state.push;
         report.rounds = self.round;
         report.minted = self.minted;
@@ -225,6 +268,9 @@ impl<'a> Run<'a> {
         let world = self.world();
         let mut changes = Vec::new();
         for (id, provision) in self.state.provisions.iter() {
+            if provision.generations().nth(1).is_none() {
+                continue; // nearly all have but the newest, which stays
+            }
             let in_use: BTreeSet<_> = world
                 .uses
                 .accounts(&id.provider, &id.consumer)
@@ -236,27 +282,21 @@ impl<'a> Run<'a> {
                 changes.push((id, pruned));
             }
         }
-        if changes.is_empty() {
-            return Ok(());
-        }
         let records: Vec<Change> = changes
             .iter()
             .map(|(id, provision)| Change::Provision(id.clone(), provision.clone()))
             .collect();
-        self.store.commit(&records)?;
+        self.commit(records)?;
         for (id, provision) in changes {
-            self.state.provisions.insert(id, provision);
+            self.state.edit().provisions.insert(id, provision);
         }
         Ok(())
     }
 }
 
 /// The providers that a machine's services wait for.
-pub(super) fn awaited_by(standing: &Standing) -> BTreeSet<ServiceName> {
-    let waits = standing
-        .composition
-        .iter()
-        .flat_map(|c| c.outline.waits.values());
+pub(super) fn awaited_by(outline: Option<&Outline>) -> BTreeSet<ServiceName> {
+    let waits = outline.into_iter().flat_map(|outline| outline.waits.values());
     waits
         .filter_map(|wait| match wait {
             Wait::Grant(providers) => Some(providers),

@@ -6,7 +6,7 @@ use super::report::Problem;
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Question};
-use crate::store::{Change, StoreError};
+use crate::store::StoreError;
 use crate::words::NodeName;
 
 impl Run<'_> {
@@ -37,28 +37,29 @@ impl Run<'_> {
                 node: node.clone(),
                 progress,
             }),
-            Heard::Answered(answer) => {
-                if let Err(error) = self.take_answer(node, answer) {
+            Heard::Answered(answer) => self.take_answer(node, answer),
+            Heard::Lull => {
+                if let Err(error) = self.record_all() {
                     broken.get_or_insert(error);
                 }
             }
             Heard::Settled(_) => {}
         });
-        broken.map_or(Ok(()), |error| Err(error.into()))
+        broken.map_or_else(|| Ok(self.record_all()?), |error| Err(error.into()))
     }
 
-    fn take_answer(&mut self, node: &NodeName, answer: Answer) -> Result<(), StoreError> {
+    fn take_answer(&mut self, node: &NodeName, answer: Answer) {
         let holding = match answer {
             Answer::Holds(holding) => holding,
-            Answer::KeptBack => return Ok(()),
+            Answer::KeptBack => return,
             Answer::Unknown(failure) => {
                 return self.fail(node, Problem::Unsettled(failure));
             }
         };
-        let machine = self.state.fleet.entry(node.clone()).or_default();
+        let known = self.state.fleet.get(node);
         let expected = [
-            machine.token,
-            machine.attempt.as_ref().map(|attempt| attempt.token),
+            known.and_then(|machine| machine.token),
+            known.and_then(|machine| Some(machine.attempt.as_ref()?.token)),
         ];
         // A machine that holds nothing was never sent to, or lost all: either way, nobody else was there.
         let ours = holding.token.is_none() || expected.contains(&holding.token);
@@ -72,16 +73,12 @@ impl Run<'_> {
             );
         }
         let address = self.mesh.nodes.get(node).map_or("", |node| node.host());
-        settle(machine, holding, address);
-        let record = machine.clone();
-        self.store
-            .commit(&[Change::Machine(node.clone(), record)])?;
+        settle(self.machine(node), holding, address);
         (self.hear)(Event::SettledAs { node: node.clone() });
-        Ok(())
     }
 
     /// Notes that a machine failed in this push.
-    pub(super) fn fail(&mut self, node: &NodeName, problem: Problem) -> Result<(), StoreError> {
+    pub(super) fn fail(&mut self, node: &NodeName, problem: Problem) {
         (self.hear)(Event::Failed {
             node: node.clone(),
             round: self.round,
@@ -95,7 +92,6 @@ impl Run<'_> {
         {
             self.gate.narrow();
         }
-        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ mod sled;
 mod transaction;
 mod vault;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,6 +66,20 @@ pub trait Store {
     /// Those of [`Store::load`].
     fn content(&mut self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError>;
 
+    /// Those of `digests` that are kept, read in one go.
+    ///
+    /// # Errors
+    /// Those of [`Store::load`].
+    fn contents(&mut self, digests: &BTreeSet<Digest>) -> Result<Contents, StoreError> {
+        let mut found = Contents::new();
+        for digest in digests {
+            if let Some(bytes) = self.content(digest)? {
+                found.insert(*digest, Arc::new(bytes));
+            }
+        }
+        Ok(found)
+    }
+
     /// Drops every content that is not in `keep` (see [`State::contents`]); returns how many. May follow a commit.
     ///
     /// # Errors
@@ -84,6 +98,9 @@ pub trait Store {
     /// Those of [`Store::load`].
     fn check_journal(&mut self) -> Result<Option<BrokenLink>, StoreError>;
 }
+
+/// Contents by digest.
+pub type Contents = BTreeMap<Digest, Arc<Zeroizing<Vec<u8>>>>;
 
 /// What a store holds, but for contents and the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -82,13 +82,13 @@ impl<'v, 'r> Plan<'v, 'r> {
         self.put(name, &record::encode(&record));
         let wanted: BTreeSet<String> = manifests
             .iter()
-            .map(|(digest, _)| name::manifest(node, digest))
+            .map(|release| name::manifest(node, &release.digest()))
             .collect();
         self.drop_manifests(node, &wanted)?;
-        for (digest, bytes) in manifests {
-            let name = name::manifest(node, &digest);
+        for release in manifests {
+            let name = name::manifest(node, &release.digest());
             if !self.exists(&name)? {
-                self.put(name, &bytes);
+                self.put(name, &release.canonical());
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::StoreError;
 use super::journal::{Head, JournalRecord};
+use crate::compose::Release;
 use crate::compose::manifest::{Grants, Manifest};
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::provision::{Credential, Provision, ProvisionId, State};
@@ -264,18 +265,13 @@ pub(super) struct AttemptRecord {
     pub manifest: Digest,
 }
 
-/// A manifest's digest and canonical bytes.
-pub(super) type ManifestBytes = (Digest, Vec<u8>);
-
 impl MachineRecord {
     /// A machine's record, and the manifests that it names.
-    pub fn of(machine: &Machine) -> (Self, Vec<ManifestBytes>) {
-        let mut manifests: Vec<ManifestBytes> = Vec::new();
-        let mut name = |manifest: &Manifest| {
-            let bytes = manifest.canonical();
-            let digest = Digest::of(&bytes);
-            manifests.push((digest, bytes));
-            digest
+    pub fn of(machine: &Machine) -> (Self, Vec<Arc<Release>>) {
+        let mut manifests: Vec<Arc<Release>> = Vec::new();
+        let mut name = |release: &Arc<Release>| {
+            manifests.push(Arc::clone(release));
+            release.digest()
         };
         let record = Self {
             format: FORMAT,
@@ -298,7 +294,7 @@ impl MachineRecord {
     /// The machine; `None`: a manifest that it names is not there.
     pub fn into_machine(
         self,
-        mut manifest: impl FnMut(&Digest) -> Option<Arc<Manifest>>,
+        mut manifest: impl FnMut(&Digest) -> Option<Arc<Release>>,
     ) -> Option<Machine> {
         let sent = match self.sent {
             None => None,

@@ -16,7 +16,7 @@ use super::record::{self, Meta, name};
 use super::seal::Sealer;
 use super::transaction::{Transaction, Witness};
 use super::vault::{self, Vault, damaged};
-use super::{BrokenLink, Change, Identity, JournalRecord, State, Store, StoreError};
+use super::{BrokenLink, Change, Contents, Identity, JournalRecord, State, Store, StoreError};
 use crate::mesh::Recipient;
 use crate::words::{Digest, Era, StoreId};
 
@@ -330,6 +330,19 @@ impl Store for SledStore {
 
     fn content(&mut self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         self.with(|_, vault| vault.content(digest))
+    }
+
+    fn contents(&mut self, digests: &BTreeSet<Digest>) -> Result<Contents, StoreError> {
+        if digests.is_empty() {
+            return Ok(Contents::new());
+        }
+        self.with(|_, vault| {
+            let found = digests.iter().filter_map(|digest| {
+                let bytes = vault.content(digest).transpose()?;
+                Some(bytes.map(|bytes| (*digest, Arc::new(bytes))))
+            });
+            found.collect()
+        })
     }
 
     fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError> {

@@ -13,6 +13,7 @@ use super::plan::Plan;
 use super::record::{self, HeadRecord, MachineRecord, Meta, ProvisionRecord, SealedFor, name};
 use super::seal::Sealer;
 use super::{BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError, many};
+use crate::compose::Release;
 use crate::compose::manifest::Manifest;
 use crate::mesh::Recipient;
 use crate::provision::ProvisionId;
@@ -126,9 +127,14 @@ impl<'a> Vault<'a> {
         for (id, provision) in provisions {
             state.provisions.insert(id, provision);
         }
-        let manifests: HashMap<String, Arc<Manifest>> = self
+        let manifests: HashMap<String, Arc<Release>> = self
             .all(name::MANIFESTS, |rest, manifest: Manifest| {
-                Ok((rest.to_owned(), Arc::new(manifest)))
+                // The seal binds a record to its name, so the digest there is the one it was written under.
+                let digest = rest.rsplit_once('/').map(|(_, digest)| digest.parse());
+                let Some(Ok(digest)) = digest else {
+                    return Err(odd(name::MANIFESTS, rest));
+                };
+                Ok((rest.to_owned(), Arc::new(Release::named(manifest, digest))))
             })?
             .into_iter()
             .collect();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use grid::compose::Release;
 use grid::compose::bundle::{Bundle, Content};
 use grid::compose::manifest::{
     FORMAT, FileEntry, Grant, Grants, Manifest, ServiceManifest, StepSeconds,
@@ -195,7 +196,6 @@ pub fn bundle(services: &[Service]) -> Bundle {
         all.insert(
             name(service.name),
             ServiceManifest {
-                unwaited: BTreeSet::new(),
                 bindings,
                 provides: None,
                 grants: service.grants.as_deref().map(grants),
@@ -216,9 +216,10 @@ pub fn bundle(services: &[Service]) -> Bundle {
         node: NodeName::new("atlas").unwrap(),
         services: all,
     };
+    let release = Release::of(manifest);
     Bundle {
-        digest: manifest.digest(),
-        manifest: Arc::new(manifest),
+        digest: release.digest(),
+        manifest: Arc::new(release),
         contents,
     }
 }
@@ -236,7 +237,7 @@ pub fn token(number: u64) -> Token {
 pub struct Bed {
     pub dir: tempfile::TempDir,
     pub shell: Shell,
-    pub base: Option<Arc<Manifest>>,
+    pub base: Option<Arc<Release>>,
     pub held: Option<Token>,
     pub pushes: u64,
     pub progress: Vec<Progress>,
@@ -408,6 +409,7 @@ impl Bed {
         let progress = &mut self.progress;
         couriers.send(vec![parcel], &mut |_, heard| match heard {
             Heard::Progress(step) => progress.push(step),
+            Heard::Lull => {}
             Heard::Settled(end) => assert!(outcome.replace(end).is_none()),
             Heard::Answered(_) => panic!("an answer to a send"),
         });
@@ -461,7 +463,7 @@ impl Bed {
         let mut answer = None;
         let mut couriers = self.couriers();
         couriers.ask(vec![question], &mut |_, heard| match heard {
-            Heard::Progress(_) => {}
+            Heard::Progress(_) | Heard::Lull => {}
             Heard::Answered(end) => assert!(answer.replace(end).is_none()),
             Heard::Settled(_) => panic!("an outcome of a question"),
         });

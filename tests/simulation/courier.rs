@@ -69,6 +69,7 @@ impl Dispatch for Courier<'_> {
                 late.push((node, outcome));
             } else {
                 hear(&node, Heard::Settled(outcome));
+                hear(&node, Heard::Lull);
             }
         }
         for (node, outcome) in late.into_iter().rev() {
@@ -420,7 +421,7 @@ impl Courier<'_> {
         }
     }
 
-    fn take(&mut self, node: &NodeName, manifest: &Arc<grid::compose::manifest::Manifest>) {
+    fn take(&mut self, node: &NodeName, manifest: &Arc<grid::compose::Release>) {
         self.floor.given_up.retain(|(other, _)| other != node);
         let left = {
             let machine = self.floor.machine(node);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use grid::compose::Release;
 use grid::compose::manifest::{Grants, Manifest, ServiceManifest};
 use grid::words::{Digest, ServiceName, Token};
 
@@ -12,7 +13,7 @@ pub struct Machine {
     /// Of the send that it last took.
     pub token: Option<Token>,
     /// `current`.
-    pub release: Option<Arc<Manifest>>,
+    pub release: Option<Arc<Release>>,
     /// Lists that stayed when the rest was put back.
     pub lists: BTreeMap<ServiceName, Grants>,
     /// What its providers admit this instant.
@@ -28,9 +29,9 @@ pub struct Machine {
 /// What a machine that stopped in mid apply finds when it is asked.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
-    pub previous: Option<Arc<Manifest>>,
+    pub previous: Option<Arc<Release>>,
     pub previous_lists: BTreeMap<ServiceName, Grants>,
-    pub wanted: Arc<Manifest>,
+    pub wanted: Arc<Release>,
     /// Whether it finishes the release, or puts the previous one back.
     pub forward: bool,
 }
@@ -85,7 +86,10 @@ impl Machine {
             services: BTreeMap::new(),
             ..Manifest::clone(&back.wanted)
         };
-        let previous = back.previous.as_deref().unwrap_or(&nothing);
+        let previous: &Manifest = match &back.previous {
+            Some(previous) => previous,
+            None => &nothing,
+        };
         let mut steps = Vec::new();
         for name in previous.apply_order() {
             let service = &previous.services[name];

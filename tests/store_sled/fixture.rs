@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grid::compose::manifest::Manifest;
+use grid::compose::Release;
 use grid::compose::sent::{Attempt, Machine, Sent};
 use grid::provision::{Provision, ProvisionId};
 use grid::store::{
@@ -121,7 +121,7 @@ pub fn machine(n: u64, content: Digest) -> Machine {
 }
 
 /// A manifest of five services with four files each: about 5 KB.
-pub fn manifest(n: u64, content: Digest, size: u64) -> Arc<Manifest> {
+pub fn manifest(n: u64, content: Digest, size: u64) -> Arc<Release> {
     let services: serde_json::Map<String, serde_json::Value> = (0..5)
         .map(|service| {
             let files: Vec<_> = (0..4)
@@ -145,7 +145,7 @@ pub fn manifest(n: u64, content: Digest, size: u64) -> Arc<Manifest> {
     let manifest = serde_json::json!({
         "format": 1, "mesh": "prod", "node": node(n), "services": services,
     });
-    Arc::new(serde_json::from_value(manifest).unwrap())
+    Arc::new(Release::of(serde_json::from_value(manifest).unwrap()))
 }
 
 pub fn entry(n: u64) -> Entry {

@@ -105,7 +105,7 @@ fn compose(
         } else {
             Some(known_secrets(mesh, state, sources.as_ref()))
         };
-        let written = write(out, folder, &bundle, secrets.as_deref(), store)?;
+        let written = write(out, &bundle, secrets.as_deref(), store)?;
         let line = format!(
             "{} of release {} written to {out}",
             count(written, "file"),
@@ -117,11 +117,11 @@ fn compose(
     if context.ui.json {
         let view = ComposeView {
             digest: bundle.digest,
-            manifest: bundle.manifest.as_ref().clone(),
+            manifest: (**bundle.manifest).clone(),
         };
         context.ui.json(&view, false)?;
     } else {
-        context.ui.json(bundle.manifest.as_ref(), false)?;
+        context.ui.json(&**bundle.manifest, false)?;
     }
     Ok(Exit::Done)
 }
@@ -156,7 +156,6 @@ fn holds_secret(file: &FileEntry, bytes: &[u8], secrets: &[Zeroizing<Vec<u8>>]) 
 
 fn write(
     out: &Utf8Path,
-    folder: &Utf8Path,
     bundle: &Bundle,
     secrets: Option<&[Zeroizing<Vec<u8>>]>,
     mut store: Option<&mut dyn Store>,
@@ -191,8 +190,7 @@ fn write(
         let content = match bundle.contents.get(&file.sha256) {
             Some(Content::Bytes(bytes)) => Some(Zeroizing::new(bytes.to_vec())),
             Some(Content::Source(source)) => {
-                let source = folder.join(source);
-                let mut from = fs::File::open(&source).map_err(failed(&source))?;
+                let mut from = fs::File::open(source).map_err(failed(source))?;
                 std::io::copy(&mut from, &mut to).map_err(failed(&path))?;
                 written = written.saturating_add(1);
                 continue;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::compose::Release;
 use crate::compose::manifest::Manifest;
 use crate::store::journal::{Entry, Head, Walk};
 use crate::words::Chance;
@@ -42,7 +43,7 @@ fn credential() -> impl Strategy<Value = Credential> {
     )
 }
 
-fn manifest() -> impl Strategy<Value = Arc<Manifest>> {
+fn manifest() -> impl Strategy<Value = Arc<Release>> {
     ("[a-z]{1,9}", any::<u16>(), any::<u64>(), generation()).prop_map(|(service, mode, size, generation)| {
         let manifest = serde_json::json!({
             "format": 1, "mesh": "prod", "node": "atlas",
@@ -52,7 +53,7 @@ fn manifest() -> impl Strategy<Value = Arc<Manifest>> {
                 "limits": { "test": 1, "load": 2, "apply": 3, "check": 4, "remove": 5 },
             }},
         });
-        Arc::new(serde_json::from_value(manifest).unwrap())
+        Arc::new(Release::of(serde_json::from_value(manifest).unwrap()))
     })
 }
 
@@ -94,9 +95,12 @@ fn machine() -> impl Strategy<Value = Machine> {
 
 fn read_back(machine: &Machine) -> Machine {
     let (record, manifests) = MachineRecord::of(machine);
-    let manifests: HashMap<Digest, Arc<Manifest>> = manifests
+    let manifests: HashMap<Digest, Arc<Release>> = manifests
         .into_iter()
-        .map(|(digest, bytes)| (digest, Arc::new(decode("manifest", &bytes).unwrap())))
+        .map(|release| {
+            let manifest = decode("manifest", &release.canonical()).unwrap();
+            (release.digest(), Arc::new(Release::of(manifest)))
+        })
         .collect();
     let record: MachineRecord = decode("machine", &encode(&record)).unwrap();
     record
@@ -197,7 +201,7 @@ fn records_of_format_1_are_read_for_what_they_meant() {
     );
     assert!(provision.by_hand);
 
-    let manifest = Arc::new(pinned::<Manifest>("manifest"));
+    let manifest = Arc::new(Release::of(pinned("manifest")));
     let machine = pinned::<MachineRecord>("machine")
         .into_machine(|digest| (*digest == manifest.digest()).then(|| manifest.clone()))
         .unwrap();
