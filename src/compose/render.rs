@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::{Release, World};
 use super::bundle::{Bundle, Content};
 use super::environment;
 use super::manifest::{
@@ -26,6 +25,7 @@ use super::manifest::{
 use super::services::{Outline, Placed, outline};
 use super::sources::{SourceError, Sources};
 use super::templates::{TemplateError, Templates};
+use super::{Release, World};
 use crate::kinds::{self, Account, Provider};
 use crate::mesh::{FileContent, FilePath, Node, Owner, Service};
 use crate::words::{Command, Digest, NodeName, PathError, ReleasePath, ServiceName};

@@ -15,8 +15,8 @@ use tar::{Builder, EntryType, Header};
 use zeroize::Zeroizing;
 
 use super::plan::Plan;
-use crate::compose::bundle::{Bundle, Content};
 use crate::compose::Release;
+use crate::compose::bundle::{Bundle, Content};
 use crate::compose::manifest::FileEntry;
 use crate::words::Digest;
 

@@ -6,9 +6,9 @@ use super::behind::{Glance, Reason};
 use super::known::Survey;
 use super::{Named, Orders};
 use crate::compose::World;
-use crate::compose::services::{Wait, is_taken_away};
 use crate::compose::grants;
 use crate::compose::sent::{Admitted, Machine};
+use crate::compose::services::{Wait, is_taken_away};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
 use crate::words::{NodeName, ServiceName, Token};
@@ -166,11 +166,7 @@ impl Report {
 }
 
 /// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
-pub(super) fn report(
-    world: &World<'_>,
-    survey: &Survey,
-    orders: &Orders,
-) -> Report {
+pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Report {
     let mut report = Report::default();
     for (node, standing) in survey {
         let declared = world.mesh.nodes.get(node);

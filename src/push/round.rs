@@ -137,12 +137,7 @@ impl Run<'_> {
         }
     }
 
-    fn parcel(
-        &self,
-        node: &NodeName,
-        bundle: Bundle,
-        token: Token,
-    ) -> Result<Parcel, PushError> {
+    fn parcel(&self, node: &NodeName, bundle: Bundle, token: Token) -> Result<Parcel, PushError> {
         let Some(target) = self.target(node) else {
             return Err(PushError::UnknownNode(node.clone()));
         };
@@ -208,7 +203,11 @@ impl Run<'_> {
             return Ok(());
         };
         let unsent = named.iter().filter(|node| {
-            let is_known = self.state.fleet.get(*node).is_some_and(|m| m.sent.is_some());
+            let is_known = self
+                .state
+                .fleet
+                .get(*node)
+                .is_some_and(|m| m.sent.is_some());
             // One that was never sent waits with all of it.
             is_known
                 && !self.sent.contains(*node)
@@ -230,7 +229,12 @@ impl Run<'_> {
         self.fill_in(&mut composed)?;
         let mut parcels = Vec::new();
         for (node, bundle) in composed {
-            if let Some(token) = self.state.fleet.get(&node).and_then(|machine| machine.token) {
+            if let Some(token) = self
+                .state
+                .fleet
+                .get(&node)
+                .and_then(|machine| machine.token)
+            {
                 parcels.push(self.parcel(&node, bundle, token)?);
             }
         }

@@ -296,7 +296,9 @@ impl<'a> Run<'a> {
 
 /// The providers that a machine's services wait for.
 pub(super) fn awaited_by(outline: Option<&Outline>) -> BTreeSet<ServiceName> {
-    let waits = outline.into_iter().flat_map(|outline| outline.waits.values());
+    let waits = outline
+        .into_iter()
+        .flat_map(|outline| outline.waits.values());
     waits
         .filter_map(|wait| match wait {
             Wait::Grant(providers) => Some(providers),

@@ -197,6 +197,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
             name(service.name),
             ServiceManifest {
                 bindings,
+                unwaited: BTreeSet::new(),
                 provides: None,
                 grants: service.grants.as_deref().map(grants),
                 files: entries,

@@ -21,17 +21,21 @@ fn plain_case() -> History {
 
 /// Where a push of the plain case can die, in the order in which it comes there.
 const STEPS: &[(&str, Death)] = &[
-    ("before its number is stored", Death::BeforeCommit(1)),
-    ("after its number is stored", Death::AfterCommit(1)),
-    ("before what it minted is stored", Death::BeforeCommit(2)),
-    ("after what it minted is stored", Death::AfterCommit(2)),
+    (
+        "before its number and what it minted are stored",
+        Death::BeforeCommit(1),
+    ),
+    (
+        "after its number and what it minted are stored",
+        Death::AfterCommit(1),
+    ),
     (
         "before the provider's attempt is stored",
-        Death::BeforeCommit(3),
+        Death::BeforeCommit(2),
     ),
     (
         "after the provider's attempt is stored",
-        Death::AfterCommit(3),
+        Death::AfterCommit(2),
     ),
     ("before the list arrives", Death::BeforeArrival(0)),
     (
@@ -40,19 +44,19 @@ const STEPS: &[(&str, Death)] = &[
     ),
     (
         "before the provider's receipt is stored",
-        Death::BeforeCommit(4),
+        Death::BeforeCommit(3),
     ),
     (
         "after the provider's receipt is stored",
-        Death::AfterCommit(4),
+        Death::AfterCommit(3),
     ),
     (
         "before the consumer's attempt is stored",
-        Death::BeforeCommit(5),
+        Death::BeforeCommit(4),
     ),
     (
         "after the consumer's attempt is stored",
-        Death::AfterCommit(5),
+        Death::AfterCommit(4),
     ),
     (
         "before the consumer's files arrive",
@@ -64,11 +68,11 @@ const STEPS: &[(&str, Death)] = &[
     ),
     (
         "before the consumer's receipt is stored",
-        Death::BeforeCommit(6),
+        Death::BeforeCommit(5),
     ),
     (
         "after the consumer's receipt is stored",
-        Death::AfterCommit(6),
+        Death::AfterCommit(5),
     ),
 ];
 
@@ -108,7 +112,7 @@ fn a_controller_that_dies_at_any_step_is_made_good_by_one_push() {
 #[test]
 fn the_plain_case_has_no_other_step_to_die_at() {
     for death in [
-        Death::BeforeCommit(7),
+        Death::BeforeCommit(6),
         Death::BeforeArrival(2),
         Death::BeforeReceipt(2),
     ] {
