@@ -61,6 +61,9 @@ _grid() {
             grid,status)
                 cmd="grid__subcmd__status"
                 ;;
+            grid,trust)
+                cmd="grid__subcmd__trust"
+                ;;
             grid,try)
                 cmd="grid__subcmd__try"
                 ;;
@@ -80,7 +83,7 @@ _grid() {
 
     case "${cmd}" in
         grid)
-            opts="-v -h -V --mesh --json --verbose --quiet --color --yes --help --version init try check push status assign unassign issue revoke rotate hold unhold forget provisions compose history unlock completions man"
+            opts="-v -h -V --mesh --json --verbose --quiet --color --yes --help --version init try check push status assign unassign issue revoke rotate hold unhold trust forget provisions compose history unlock completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -499,6 +502,31 @@ _grid() {
             ;;
         grid__subcmd__status)
             opts="-v -h --exit-code --probe --mesh --json --verbose --quiet --color --yes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --mesh)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        grid__subcmd__trust)
+            opts="-v -h --mesh --json --verbose --quiet --color --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -46,6 +46,7 @@ complete -c grid -n "__fish_grid_needs_command" -f -a "revoke" -d 'Close account
 complete -c grid -n "__fish_grid_needs_command" -f -a "rotate" -d 'Renew the secrets of accounts'
 complete -c grid -n "__fish_grid_needs_command" -f -a "hold" -d 'Keep a machine from being sent to, and say why'
 complete -c grid -n "__fish_grid_needs_command" -f -a "unhold" -d 'End a machine\'s hold'
+complete -c grid -n "__fish_grid_needs_command" -f -a "trust" -d 'Accept exactly one host key of a machine'
 complete -c grid -n "__fish_grid_needs_command" -f -a "forget" -d 'Take a machine, or a service on it, as gone'
 complete -c grid -n "__fish_grid_needs_command" -f -a "provisions" -d 'List accounts and who uses them'
 complete -c grid -n "__fish_grid_needs_command" -f -a "compose" -d 'Show what a machine\'s next send would hold'
@@ -177,6 +178,15 @@ complete -c grid -n "__fish_grid_using_subcommand unhold" -s v -l verbose -d 'Sa
 complete -c grid -n "__fish_grid_using_subcommand unhold" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand unhold" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand unhold" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand trust" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand trust" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand trust" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand trust" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand trust" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand trust" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand trust" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand forget" -l service -d 'Only this service on it' -r
 complete -c grid -n "__fish_grid_using_subcommand forget" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand forget" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'

@@ -7,6 +7,7 @@
 )] // a test may fall
 
 mod delivery_bed;
+mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -275,4 +276,161 @@ fn a_machine_that_says_nothing_is_not_waited_for_beyond_the_deadline() {
     assert_eq!(step, FailedStep::Connect);
     assert!(cause.contains("timed out"), "{cause}");
     drop(listener);
+}
+
+impl Sshd {
+    /// What the system's `ssh` needs to be told, since it looks for the home of the login and not at `HOME`.
+    fn config(&self, more: &str) {
+        let ssh = self.home().join(".ssh");
+        let text = format!(
+            "{more}\nHost *\n IdentityFile {0}/id_ed25519\n UserKnownHostsFile {0}/known_hosts\n Port {1}\n",
+            ssh.display(),
+            self.port
+        );
+        fs::write(ssh.join("config"), text).unwrap();
+    }
+
+    fn authorize(&self, options: &str) {
+        let key = fs::read_to_string(self.home().join(".ssh/id_ed25519.pub")).unwrap();
+        fs::write(
+            self.dir.path().join("authorized_keys"),
+            format!("{options}{key}"),
+        )
+        .unwrap();
+    }
+
+    /// How often somebody logged in.
+    fn logins(&self) -> usize {
+        let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        log.matches("Accepted publickey").count()
+    }
+}
+
+#[test]
+fn a_machine_behind_jump_hosts_or_a_proxy_command_is_reached_through_them() {
+    let sshd = Sshd::start();
+    let proxies = [
+        ("ProxyJump root@127.0.0.3", 2),
+        ("ProxyJump root@127.0.0.3,root@127.0.0.4", 3),
+        ("ProxyCommand busybox nc \"%h\" %p", 1),
+    ];
+    for (proxy, logins) in proxies {
+        // Nobody but the one at its end knows this name: straight it is not reached.
+        sshd.config(&format!(
+            "Host atlas.invalid\n HostName 127.0.0.2\n {proxy}"
+        ));
+        let mut bed = sshd.bed("atlas.invalid");
+        let before = sshd.logins();
+        bed.applied(&[service("app").file("a", "1")]);
+        assert_eq!(sshd.logins() - before, logins, "{proxy}");
+    }
+    sshd.config(
+        "Host atlas.invalid\n HostName 127.0.0.2\n ProxyCommand sh -c 'echo no way >&2; exit 1'",
+    );
+    let outcome = sshd.bed("atlas.invalid").send(&[service("app")]);
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::NotReached(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Connect);
+    assert!(cause.contains("on the way there: no way"), "{cause}");
+}
+
+#[test]
+fn the_systems_ssh_delivers_too_and_its_failures_are_told_from_the_machines() {
+    let sshd = Sshd::start();
+    sshd.config("");
+    let mut bed = sshd.bed("127.0.0.1");
+    bed.openssh = true;
+    let app = service("app")
+        .file("big", vec![b'x'; 3_000_000])
+        .logged(&bed);
+    bed.applied(std::slice::from_ref(&app));
+    assert_eq!(bed.ask().token, bed.held);
+
+    // The command over there ends with 255, as `ssh` does where it fails itself.
+    sshd.authorize("command=\"exit 255\" ");
+    let outcome = bed.send(std::slice::from_ref(&app));
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Start);
+    assert!(cause.contains("exit status: 255"), "{cause}");
+
+    fs::write(sshd.dir.path().join("authorized_keys"), "").unwrap();
+    let outcome = bed.send(std::slice::from_ref(&app));
+    let (step, _, cause) = failure(&outcome);
+    assert!(matches!(outcome, Outcome::NotReached(_)), "{outcome:?}");
+    assert_eq!(step, FailedStep::Authenticate);
+    assert!(cause.contains("Permission denied"), "{cause}");
+
+    let known = fs::read_to_string(sshd.known_hosts()).unwrap();
+    fs::write(sshd.known_hosts(), "").unwrap();
+    let (step, ..) = failure(&bed.send(std::slice::from_ref(&app)));
+    assert_eq!(step, FailedStep::HostKey);
+
+    // The mesh's own file vouches for it as well.
+    fs::write(bed.dir.path().join("known_hosts"), known).unwrap();
+    sshd.authorize("");
+    bed.applied(std::slice::from_ref(&app));
+
+    bed.ssh = Some(("127.0.0.1".into(), free_port(), sshd.home()));
+    let (step, _, cause) = failure(&bed.send(std::slice::from_ref(&app)));
+    assert_eq!(step, FailedStep::Connect);
+    assert!(cause.contains("Connection refused"), "{cause}");
+    bed.ssh = Some(("nowhere.invalid".into(), sshd.port, sshd.home()));
+    let (step, ..) = failure(&bed.send(std::slice::from_ref(&app)));
+    assert_eq!(step, FailedStep::Resolve);
+}
+
+#[test]
+fn a_machine_is_trusted_by_exactly_the_key_that_was_named() {
+    let sshd = Sshd::start();
+    let key = fs::read_to_string(sshd.dir.path().join("host_key.pub")).unwrap();
+    let shown = Command::new("ssh-keygen")
+        .arg("-lf")
+        .arg(sshd.dir.path().join("host_key.pub"))
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let fingerprint = shown.split_whitespace().nth(1).unwrap();
+    let bench = support::Bench::new(&format!(
+        "[mesh]\nname = \"try\"\n[nodes.atlas]\naddress = \"127.0.0.1\"\nport = {}\nuser = \"root\"\n\
+         identity = \"{}\"\nroot = \"{}\"\n[services.app]\nnode = \"atlas\"\n",
+        sshd.port,
+        sshd.home().join(".ssh/id_ed25519").display(),
+        sshd.dir.path().join("machine").display(),
+    ));
+    let unknown = bench.grid(&["push", "atlas"]).exits(4);
+    let typed = format!("grid trust atlas {fingerprint}");
+    assert!(unknown.all().contains(&typed), "{}", unknown.all());
+
+    let other = format!("SHA256:{}", "A".repeat(43));
+    let refused = bench.grid(&["trust", "atlas", &other]).exits(4);
+    assert!(
+        refused
+            .stderr()
+            .contains(&format!("it shows ssh-ed25519 {fingerprint}")),
+        "{}",
+        refused.all()
+    );
+    assert!(!bench.path("known_hosts").exists());
+    bench.grid(&["trust", "atlas", "SHA256:short"]).exits(2);
+    bench.grid(&["trust", "atlsa", fingerprint]).exits(2);
+
+    bench.grid(&["trust", "atlas", fingerprint]).exits(0);
+    let words: Vec<&str> = key.split_whitespace().collect();
+    assert_eq!(
+        bench.read("known_hosts"),
+        format!("[127.0.0.1]:{} {} {}\n", sshd.port, words[0], words[1])
+    );
+    let home = bench.mesh.parent().unwrap().join("home/.ssh");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("config"), "Match host 127.0.0.*\n Port 1\n").unwrap();
+    let pushed = bench.grid(&["push", "atlas"]).exits(0);
+    assert!(
+        pushed
+            .stderr()
+            .contains("~/.ssh/config:1: this `Match` block may apply to atlas, and is not read"),
+        "{}",
+        pushed.all()
+    );
+    bench.grid(&["status", "--probe", "--exit-code"]).exits(0);
 }

@@ -22,6 +22,7 @@ use super::exchange;
 use super::gate::Gate;
 use super::link::{Courier, Link};
 use super::local::Local;
+use super::openssh::OpenSsh;
 use super::prepared::{self, Prepared};
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
 use super::script::Launch;
@@ -86,6 +87,7 @@ impl CourierSettings {
 pub struct Couriers {
     settings: Arc<CourierSettings>,
     ssh: Arc<Ssh>,
+    openssh: Arc<OpenSsh>,
     local: Arc<Local>,
 }
 
@@ -95,6 +97,9 @@ impl Couriers {
     pub fn new(settings: CourierSettings) -> Self {
         Self {
             ssh: Arc::new(Ssh::new(&settings)),
+            openssh: Arc::new(OpenSsh {
+                settings: settings.clone(),
+            }),
             local: Arc::new(Local {
                 shell: settings.local_shell.clone(),
             }),
@@ -106,6 +111,7 @@ impl Couriers {
         Worker {
             settings: Arc::clone(&self.settings),
             ssh: Arc::clone(&self.ssh),
+            openssh: Arc::clone(&self.openssh),
             local: Arc::clone(&self.local),
         }
     }
@@ -209,6 +215,7 @@ impl Drop for Told {
 struct Worker {
     settings: Arc<CourierSettings>,
     ssh: Arc<Ssh>,
+    openssh: Arc<OpenSsh>,
     local: Arc<Local>,
 }
 
@@ -223,6 +230,7 @@ impl Worker {
     ) -> Result<Box<dyn Link>, Failure> {
         let courier: &dyn Courier = match target.node.courier {
             CourierKind::Ssh => &*self.ssh,
+            CourierKind::Openssh => &*self.openssh,
             CourierKind::Local => &*self.local,
         };
         let mut attempt = 1;
@@ -287,7 +295,14 @@ impl Worker {
             Err(failure) => Outcome::NotReached(failure),
             Ok(link) => {
                 let mut link = Limited { link, end };
-                exchange::send(&mut link, parcel, &prepared, self.settings.timeout, hear)
+                let outcome =
+                    exchange::send(&mut link, parcel, &prepared, self.settings.timeout, hear);
+                match outcome {
+                    Outcome::Refused(failure) if failure.step == FailedStep::Start => link
+                        .failed_itself()
+                        .map_or(Outcome::Refused(failure), Outcome::NotReached),
+                    outcome => outcome,
+                }
             }
         }
     }
@@ -301,7 +316,12 @@ impl Worker {
         let launch = prepared::question(question, &chance(), &sender, waits);
         match self.start(&question.target, &launch, None, hear) {
             Err(failure) => Answer::Unknown(failure),
-            Ok(mut link) => exchange::ask(&mut *link, self.settings.timeout, waits, hear),
+            Ok(mut link) => match exchange::ask(&mut *link, self.settings.timeout, waits, hear) {
+                Answer::Unknown(failure) if failure.step == FailedStep::Start => {
+                    Answer::Unknown(link.failed_itself().unwrap_or(failure))
+                }
+                answer => answer,
+            },
         }
     }
 }
@@ -332,6 +352,10 @@ impl Link for Limited {
     fn ended(&mut self, deadline: Instant) -> Option<String> {
         let deadline = self.within(deadline);
         self.link.ended(deadline)
+    }
+
+    fn failed_itself(&mut self) -> Option<Failure> {
+        self.link.failed_itself()
     }
 }
 

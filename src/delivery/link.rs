@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::courier::Target;
 use super::error::DeliveryError;
+use super::receipt::Failure;
 use super::script::Launch;
 
 /// A machine side that runs: its standard input, and its output with standard error in it.
@@ -23,6 +24,11 @@ pub(super) trait Link {
 
     /// How it ended, once it has: for people. `None`: nobody knows.
     fn ended(&mut self, deadline: Instant) -> Option<String>;
+
+    /// Why the courier itself failed, where that is known only at the end: the machine side was then never started.
+    fn failed_itself(&mut self) -> Option<Failure> {
+        None
+    }
 }
 
 /// Starts machine sides.

@@ -23,9 +23,18 @@ pub(super) struct Local {
     pub shell: Vec<String>,
 }
 
-struct Pipe {
+/// A child at the other end of a socket pair.
+pub(super) struct Pipe {
     stream: UnixStream,
     child: Option<Child>,
+    code: Option<i32>,
+}
+
+impl Pipe {
+    /// Its exit code, once it was found to have ended.
+    pub(super) fn code(&self) -> Option<i32> {
+        self.code
+    }
 }
 
 impl Courier for Local {
@@ -37,29 +46,45 @@ impl Courier for Local {
     ) -> Result<Box<dyn Link>, DeliveryError> {
         let words = launch.words(&self.shell);
         let program = words.first().cloned().unwrap_or_default();
-        let failed = |error: io::Error| DeliveryError::Spawn {
-            program: program.clone(),
-            why: error.to_string(),
-        };
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let end = || {
-            theirs
-                .try_clone()
-                .map(|end| Stdio::from(OwnedFd::from(end)))
-        };
-        let child = Command::new(&program)
-            .args(words.get(1..).unwrap_or_default())
-            .stdin(end().map_err(failed)?)
-            .stdout(end().map_err(failed)?)
-            .stderr(end().map_err(failed)?)
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        Ok(Box::new(Pipe {
-            stream: ours,
-            child: Some(child),
-        }))
+        let mut command = Command::new(program);
+        let pipe = start(command.args(words.get(1..).unwrap_or_default()))?;
+        Ok(Box::new(pipe))
     }
+}
+
+/// Starts a child in a process group of its own, all its streams in one socket.
+///
+/// # Errors
+/// When the system does not start it.
+pub(super) fn start(command: &mut Command) -> Result<Pipe, DeliveryError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: io::Error| DeliveryError::Spawn {
+        program: program.clone(),
+        why: error.to_string(),
+    };
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let end = || {
+        theirs
+            .try_clone()
+            .map(|end| Stdio::from(OwnedFd::from(end)))
+    };
+    let child = command
+        .stdin(end().map_err(failed)?)
+        .stdout(end().map_err(failed)?)
+        .stderr(end().map_err(failed)?)
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    // The command holds the child's end open, else its end would not be heard.
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Ok(Pipe {
+        stream: ours,
+        child: Some(child),
+        code: None,
+    })
 }
 
 /// What is left until `deadline`; a socket takes no timeout of zero.
@@ -109,7 +134,10 @@ impl Link for Pipe {
         let child = self.child.as_mut()?;
         loop {
             match child.try_wait() {
-                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(Some(status)) => {
+                    self.code = status.code();
+                    return Some(status.to_string());
+                }
                 Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
                 _ => return None,
             }

@@ -11,7 +11,7 @@
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
 //! | `protocol` | what it says |
-//! | `link` | what a courier is; `local` and `ssh` are the two there are |
+//! | `link` | what a courier is; `local`, `ssh` and `openssh` are those that there are |
 
 mod courier;
 mod dispatch;
@@ -21,6 +21,7 @@ mod exchange;
 mod gate;
 mod link;
 mod local;
+mod openssh;
 mod plan;
 mod prepared;
 mod protocol;
@@ -33,3 +34,4 @@ pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
+pub use ssh::{SeenKey, host_keys, match_blocks};

@@ -41,7 +41,7 @@ fn one_folder_for_two_machines(
     let mut seen: HashMap<(Host<'_>, &str), &NodeName> = HashMap::new();
     for (name, node) in &machines.nodes {
         let host = match node.courier {
-            CourierKind::Ssh => Some((node.host(), node.port)),
+            CourierKind::Ssh | CourierKind::Openssh => Some((node.host(), node.port)),
             CourierKind::Local => None,
         };
         let Some(first) = seen.insert((host, node.root.as_str()), name) else {
@@ -55,7 +55,7 @@ fn one_folder_for_two_machines(
         problems.push(Problem::new(
             *place,
             match node.courier {
-                CourierKind::Ssh => format!(
+                CourierKind::Ssh | CourierKind::Openssh => format!(
                     "{name} and {first} have the same address and the same root, {}",
                     node.root
                 ),

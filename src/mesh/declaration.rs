@@ -99,6 +99,8 @@ pub enum Become {
 pub enum CourierKind {
     /// By ssh.
     Ssh,
+    /// By the system's `ssh` program: hardware keys, Kerberos, certificates, `Match` blocks.
+    Openssh,
     /// A directory of the controller's own machine.
     Local,
 }

@@ -250,6 +250,8 @@ pub struct Bed {
     pub root: PathBuf,
     /// Reached by ssh instead: the address and port, and the operator's home.
     pub ssh: Option<(String, u16, PathBuf)>,
+    /// By the system's `ssh`.
+    pub openssh: bool,
     pub become_root: Option<grid::mesh::Become>,
 }
 
@@ -270,6 +272,7 @@ impl Bed {
             lacks: vec![],
             root,
             ssh: None,
+            openssh: false,
             become_root: None,
         }
     }
@@ -380,6 +383,7 @@ impl Bed {
                 root: AbsolutePath::new(self.root.to_str().unwrap()).unwrap(),
                 become_root: self.become_root,
                 courier: match self.ssh {
+                    Some(_) if self.openssh => CourierKind::Openssh,
                     Some(_) => CourierKind::Ssh,
                     None => CourierKind::Local,
                 },

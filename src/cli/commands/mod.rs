@@ -15,6 +15,7 @@ mod provisions;
 mod push;
 mod status;
 mod trial;
+mod trust;
 mod unlock;
 
 use clap::Subcommand;
@@ -52,6 +53,8 @@ pub enum Command {
     Hold(hold::HoldArguments),
     /// End a machine's hold
     Unhold(hold::UnholdArguments),
+    /// Accept exactly one host key of a machine
+    Trust(trust::Arguments),
     /// Take a machine, or a service on it, as gone
     Forget(forget::Arguments),
     /// List accounts and who uses them
@@ -83,6 +86,7 @@ pub(super) fn run(context: &mut Context, command: Command) -> Result {
         Command::Rotate(arguments) => accounts::rotate(context, &arguments),
         Command::Hold(arguments) => hold::hold(context, arguments),
         Command::Unhold(arguments) => hold::unhold(context, &arguments),
+        Command::Trust(arguments) => trust::run(context, &arguments),
         Command::Forget(arguments) => forget::run(context, &arguments),
         Command::Provisions(arguments) => provisions::run(context, &arguments),
         Command::Compose(arguments) => compose::run(context, &arguments),

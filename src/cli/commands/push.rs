@@ -9,8 +9,9 @@ use crate::cli::context::{Context, Writing};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
 use crate::cli::summary;
+use crate::cli::ui::Line;
 use crate::cli::view::PushEvent;
-use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate};
+use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
 use crate::mesh::{Mesh, Selector, select};
 use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
 use crate::store::{Change, MemoryStore, State, Store, StoreError, SystemChance, Touch, Touched};
@@ -114,6 +115,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     settings.parallel = usize::from(arguments.parallel);
     settings.limit = arguments.timeout;
     settings.gate = gate.clone();
+    for note in match_blocks(&settings, writing.loaded.mesh.nodes.values()) {
+        context.ui.chat(&Line::of(format!("note: {note}")));
+    }
     let mut couriers = Couriers::new(settings);
     let mesh = writing.loaded.mesh.clone();
     let heading = heading(context, writing.git.as_ref(), false);

@@ -21,7 +21,7 @@ use crate::push::{Blocker, Reason, blockers, standing};
 use crate::words::{NodeName, ServiceName};
 
 /// How long a machine may take to be reached, and be silent, when it is only asked.
-const PROBE_WAITS: Duration = Duration::from_secs(10);
+const PROBE_WAITS: Duration = Duration::from_secs(30);
 
 /// Arguments of `grid status`.
 #[derive(Debug, Args)]

@@ -81,6 +81,15 @@ pub enum Changed {
         /// Which.
         node: NodeName,
     },
+    /// A machine's host key is accepted.
+    Trusted {
+        /// Which machine.
+        node: NodeName,
+        /// The kind of the key.
+        kind: String,
+        /// Its fingerprint.
+        fingerprint: String,
+    },
     /// A machine, or a service on it, is taken as gone.
     Forgotten {
         /// Which machine.
@@ -141,6 +150,11 @@ impl fmt::Display for Changed {
                 "minted {provider}/{consumer}, generation {generation}; the next push closes the older ones at once"
             ),
             Self::Held { node, hold } => write!(f, "{node} is on hold: {hold}"),
+            Self::Trusted {
+                node,
+                kind,
+                fingerprint,
+            } => write!(f, "{node} is trusted by its key {kind} {fingerprint}"),
             Self::Unheld { node } => write!(f, "{node} is not on hold any more"),
             Self::Forgotten {
                 node,

@@ -7,6 +7,8 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ssh2_config::{HostParams, ParseRule, SshConfig};
 
 use super::super::courier::Target;
@@ -19,6 +21,8 @@ pub(super) const LARGEST: u64 = 4 * 1024 * 1024;
 /// How a machine is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Route {
+    /// As the declaration names it.
+    pub name: String,
     /// A name or an address, without brackets.
     pub host: String,
     pub port: u16,
@@ -30,6 +34,21 @@ pub(super) struct Route {
     /// Where host keys stand, in order.
     pub known_hosts: Vec<PathBuf>,
     pub connect_timeout: Option<Duration>,
+    /// How often a machine that says nothing is asked whether it lives.
+    pub alive: Option<Duration>,
+    /// After how many such questions without an answer it is taken as gone.
+    pub alive_count: Option<u32>,
+    /// The child that leads there.
+    pub proxy: Option<Proxy>,
+}
+
+/// A child that leads to a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proxy {
+    /// ProxyCommand, as written.
+    Command(String),
+    /// ProxyJump: by way of these hosts, in order.
+    Jump(Vec<String>),
 }
 
 impl Route {
@@ -55,6 +74,23 @@ impl Route {
 
 /// The operator's `~/.ssh/config`, read once; `None`: there is none.
 pub(super) fn read(home: Option<&Path>) -> Result<Option<SshConfig>, DeliveryError> {
+    let (Some(home), Some(text)) = (home, text(home)?) else {
+        return Ok(None);
+    };
+    let text = with_raw_commands(&without_match(&text));
+    let rules = ParseRule::ALLOW_UNKNOWN_FIELDS | ParseRule::ALLOW_UNSUPPORTED_FIELDS;
+    SshConfig::default()
+        .home_dir(home)
+        .parse(&mut BufReader::new(text.as_bytes()), rules)
+        .map(Some)
+        .map_err(|error| DeliveryError::Config {
+            file: home.join(".ssh/config").display().to_string(),
+            why: error.to_string(),
+        })
+}
+
+/// The text of `~/.ssh/config`; `None`: there is none.
+pub(super) fn text(home: Option<&Path>) -> Result<Option<String>, DeliveryError> {
     let Some(home) = home else {
         return Ok(None);
     };
@@ -72,13 +108,32 @@ pub(super) fn read(home: Option<&Path>) -> Result<Option<SshConfig>, DeliveryErr
     file.take(LARGEST)
         .read_to_string(&mut text)
         .map_err(|error| wrong(error.to_string()))?;
-    let text = without_match(&text);
-    let rules = ParseRule::ALLOW_UNKNOWN_FIELDS | ParseRule::ALLOW_UNSUPPORTED_FIELDS;
-    SshConfig::default()
-        .home_dir(home)
-        .parse(&mut BufReader::new(text.as_bytes()), rules)
-        .map(Some)
-        .map_err(|error| wrong(error.to_string()))
+    Ok(Some(text))
+}
+
+/// What marks a ProxyCommand that was taken aside.
+const RAW: &str = "grid-raw:";
+
+/// Takes each ProxyCommand aside as one word, since the parser takes its quotes away.
+fn with_raw_commands(text: &str) -> String {
+    let mut kept = String::new();
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        let (word, rest) = trimmed
+            .split_once(|c: char| c.is_whitespace() || c == '=')
+            .unwrap_or((trimmed, ""));
+        let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '=');
+        if word.eq_ignore_ascii_case("proxycommand") && !rest.trim().eq_ignore_ascii_case("none") {
+            kept.push_str(&format!(
+                " ProxyCommand {RAW}{}",
+                STANDARD_NO_PAD.encode(rest.trim())
+            ));
+        } else {
+            kept.push_str(line);
+        }
+        kept.push('\n');
+    }
+    kept
 }
 
 fn without_match(text: &str) -> String {
@@ -116,20 +171,10 @@ pub(super) fn route(
     let node = &target.node;
     let params = config.map(|config| config.query(node.host()));
     let params = params.as_ref();
-    for (what, value) in [
-        ("ProxyJump", jump(params)),
-        ("ProxyCommand", field(params, "proxycommand")),
-    ] {
-        if let Some(value) = value.filter(|value| value != "none") {
-            return Err(DeliveryError::Config {
-                file: "~/.ssh/config".to_owned(),
-                why: format!(
-                    "{} is reached by {what} {value}, which this courier cannot do yet",
-                    node.name
-                ),
-            });
-        }
-    }
+    let proxy = proxy(params).map_err(|why| DeliveryError::Config {
+        file: "~/.ssh/config".to_owned(),
+        why: format!("{}: {why}", node.name),
+    })?;
     let home = settings.home.as_deref();
     let mut identities: Vec<PathBuf> = node
         .identity
@@ -164,6 +209,10 @@ pub(super) fn route(
     let own = settings.declaration_dir.join("known_hosts").into();
     let ours = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     Ok(Route {
+        name: node.host().to_owned(),
+        proxy,
+        alive: params.and_then(|params| params.server_alive_interval),
+        alive_count: field(params, "serveralivecountmax").and_then(|count| count.parse().ok()),
         host: params
             .and_then(|params| params.host_name.as_deref())
             .map_or_else(
@@ -191,8 +240,32 @@ pub(super) fn route(
     })
 }
 
-fn jump(params: Option<&HostParams>) -> Option<String> {
-    params?.proxy_jump.as_ref().map(|jumps| jumps.join(","))
+/// Which child leads there. Of ProxyJump and ProxyCommand ssh takes the one that stands first, which the parser does
+/// not tell.
+fn proxy(params: Option<&HostParams>) -> Result<Option<Proxy>, String> {
+    let jumps: Option<Vec<String>> = params.and_then(|params| params.proxy_jump.clone());
+    let command = field(params, "proxycommand");
+    let none = |text: &str| text.eq_ignore_ascii_case("none");
+    match (jumps, command) {
+        (Some(_), Some(_)) => Err(
+            "both ProxyJump and ProxyCommand stand there, and which one holds depends on their order; \
+             courier = \"openssh\" reaches it as `ssh` does"
+                .to_owned(),
+        ),
+        (Some(jumps), None) if jumps.iter().any(|jump| none(jump)) => Ok(None),
+        (Some(jumps), None) => Ok(Some(Proxy::Jump(jumps))),
+        (None, Some(command)) if none(&command) => Ok(None),
+        (None, Some(command)) => match command.strip_prefix(RAW) {
+            None => Ok(Some(Proxy::Command(command))),
+            Some(raw) => STANDARD_NO_PAD
+                .decode(raw)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+                .map(|command| Some(Proxy::Command(command)))
+                .ok_or_else(|| "its ProxyCommand cannot be read".to_owned()),
+        },
+        (None, None) => Ok(None),
+    }
 }
 
 /// A field that the parser knows by name only.
@@ -299,14 +372,23 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_behind_a_jump_host_is_refused_and_not_reached_directly() {
-        for config in [
-            "Host atlas\n ProxyJump bastion\n",
-            "Host atlas\n ProxyCommand nc %h %p\n",
-        ] {
-            let error = routed(config, None).unwrap_err();
-            assert!(error.to_string().contains("Proxy"), "{error}");
-        }
+    fn a_machine_behind_a_jump_host_or_a_command_is_never_reached_directly() {
+        let proxy = |config: &str| routed(config, None).map(|route| route.proxy);
+        assert_eq!(
+            proxy("Host atlas\n ProxyJump maria@a:2222,b\n"),
+            Ok(Some(Proxy::Jump(vec!["maria@a:2222".into(), "b".into()])))
+        );
+        assert_eq!(
+            proxy("Host atlas\n ProxyCommand=nc -X 'a  b' \"%h\" %p\n"),
+            Ok(Some(Proxy::Command("nc -X 'a  b' \"%h\" %p".into())))
+        );
+        assert_eq!(
+            proxy("Host atlas\n ProxyJump none\nHost *\n ProxyJump a\n"),
+            Ok(None)
+        );
+        assert_eq!(proxy("Host atlas\n ProxyCommand none\n"), Ok(None));
+        let both = proxy("Host atlas\n ProxyJump a\nHost *\n ProxyCommand b\n").unwrap_err();
+        assert!(both.to_string().contains("openssh"), "{both}");
     }
 
     #[test]

@@ -119,13 +119,13 @@ impl Known {
 }
 
 /// `SHA256:` and the digest, as ssh-keygen prints it.
-fn fingerprint(key: &[u8]) -> String {
+pub(super) fn fingerprint(key: &[u8]) -> String {
     let digest = Digest::of(key);
     format!("SHA256:{}", STANDARD_NO_PAD.encode(digest.as_bytes()))
 }
 
 /// The kind of a key, which stands in front of it.
-fn kind_of(key: &[u8]) -> String {
+pub(super) fn kind_of(key: &[u8]) -> String {
     let length = key
         .first_chunk::<4>()
         .and_then(|length| usize::try_from(u32::from_be_bytes(*length)).ok());
@@ -203,7 +203,7 @@ fn parse(
 }
 
 /// Whether a list of patterns is about `name`: one matches, and none with `!` does.
-fn names_match(patterns: &str, name: &str) -> bool {
+pub(super) fn names_match(patterns: &str, name: &str) -> bool {
     let mut found = false;
     for pattern in patterns.split(',') {
         let pattern = pattern.to_lowercase();
@@ -252,6 +252,10 @@ mod tests {
 
     fn route(host: &str, port: u16) -> Route {
         Route {
+            name: host.into(),
+            proxy: None,
+            alive: None,
+            alive_count: None,
             host: host.into(),
             port,
             user: "root".into(),

@@ -3,6 +3,9 @@
 mod auth;
 mod config;
 mod host_key;
+mod match_blocks;
+mod proxy;
+mod seen;
 mod wire;
 
 use std::io::{self, Read as _, Write as _};
@@ -17,7 +20,9 @@ use ssh2_config::SshConfig;
 
 use self::config::Route;
 use self::host_key::Known;
-use self::wire::{Stop, Wire};
+pub use self::match_blocks::match_blocks;
+pub use self::seen::{SeenKey, host_keys};
+use self::wire::{Socket, Stop, Wire};
 use super::courier::Target;
 use super::dispatch::CourierSettings;
 use super::error::DeliveryError;
@@ -62,11 +67,7 @@ impl Ssh {
             .as_ref()
             .map_err(Clone::clone)?;
         let route = config::route(target, config.as_ref(), &self.settings)?;
-        let socket = open(&route, deadline)?;
-        let mut wire = Wire::new(socket).map_err(|error| DeliveryError::Connect {
-            address: route.shown(),
-            why: error.to_string(),
-        })?;
+        let mut wire = wire(&route, &self.settings, deadline)?;
         let known = Known::read(&route, &wire.session)?;
         if let Some(algorithms) = known.algorithms() {
             // Where libssh2 knows none of them, whatever is shown will be judged as changed.
@@ -80,11 +81,30 @@ impl Ssh {
     }
 }
 
+/// The way to a machine; nothing was said yet.
+fn wire(
+    route: &Route,
+    settings: &CourierSettings,
+    deadline: Instant,
+) -> Result<Wire, DeliveryError> {
+    let socket = match &route.proxy {
+        None => Socket::Tcp(open(route, deadline)?),
+        Some(proxy) => {
+            let (socket, lead) = proxy::start(proxy, route, settings)?;
+            Socket::Led(socket, lead)
+        }
+    };
+    Wire::new(socket, route).map_err(|error| DeliveryError::Connect {
+        address: route.shown(),
+        why: error.to_string(),
+    })
+}
+
 fn shake_hands(wire: &mut Wire, route: &Route, deadline: Instant) -> Result<(), DeliveryError> {
     let session = std::cell::RefCell::new(wire.session.clone());
     wire.drive(deadline, || session.borrow_mut().handshake())
         .map_err(|stop| {
-            let (address, why) = (route.shown(), stop.to_string());
+            let (address, why) = (route.shown(), format!("{stop}{}", wire.lead_said()));
             match stop {
                 Stop::Refused(error)
                     if matches!(error.code(), ErrorCode::Session(code) if NO_COMMON_WAY.contains(&code)) =>
