@@ -92,3 +92,142 @@ fn is_acknowledged(
     }
     admitting > 0
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::compose::sample::{Sample, bound, with};
+
+    /// A broker on m0 that acknowledged `acknowledged`, and billing on m1.
+    fn cross_node(acknowledged: &str) -> Sample {
+        Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with(acknowledged))])
+    }
+
+    #[test]
+    fn a_consumer_waits_until_its_grant_is_acknowledged() {
+        assert_eq!(cross_node("").composed("m1"), "billing waits for broker");
+        let sample = cross_node("billing:1");
+        assert_eq!(sample.composed("m1"), "billing(broker:1@m0)[]");
+    }
+
+    #[test]
+    fn who_does_not_wait_is_bound_at_once() {
+        let mut sample = cross_node("");
+        sample.declare("billing@m1<broker?");
+        assert_eq!(sample.composed("m1"), "billing(broker:1@m0)[]");
+    }
+
+    #[test]
+    fn a_consumer_keeps_the_generation_in_use_until_the_newest_is_acknowledged() {
+        let sample = |acknowledged| {
+            cross_node(acknowledged)
+                .rotated("broker", "billing")
+                .sent("m1", vec![("billing", bound("broker:1@m0"))])
+        };
+        let before = sample("billing:1");
+        assert_eq!(before.composed("m1"), "billing(broker:1@m0)[]");
+        let after = sample("billing:1 billing:2");
+        assert_eq!(after.composed("m1"), "billing(broker:2@m0)[]");
+    }
+
+    #[test]
+    fn of_several_in_use_the_newest_that_is_acknowledged_counts() {
+        let sample = cross_node("billing:1 billing:2")
+            .rotated("broker", "billing")
+            .rotated("broker", "billing")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .attempted("m2", vec![("billing", bound("broker:2@m0"))]);
+        assert_eq!(sample.composed("m1"), "billing(broker:2@m0)[]");
+    }
+
+    #[test]
+    fn an_older_generation_that_nobody_uses_is_not_gone_back_to() {
+        let sample = cross_node("billing:1").rotated("broker", "billing");
+        assert_eq!(sample.composed("m1"), "billing waits for broker");
+    }
+
+    #[test]
+    fn a_cut_generation_is_not_gone_back_to() {
+        let sample = cross_node("billing:1")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .cut("broker", "billing");
+        assert_eq!(
+            sample.composed("m1"),
+            "billing(kept)[]; billing waits for broker"
+        );
+    }
+
+    #[test]
+    fn every_machine_of_the_provider_has_to_acknowledge() {
+        let mut sample = cross_node("billing:1").sent("m2", vec![("broker", with(""))]);
+        sample.declare("broker@m0+m2");
+        assert_eq!(sample.composed("m1"), "billing waits for broker");
+        let sample = sample.sent("m2", vec![("broker", with("billing:1"))]);
+        assert_eq!(sample.composed("m1"), "billing(broker:1@m0+m2)[]");
+    }
+
+    #[test]
+    fn a_further_machine_that_never_had_a_list_counts_only_against_who_is_not_bound() {
+        let mut sample = cross_node("billing:1");
+        sample.declare("broker@m0+m2");
+        assert_eq!(sample.composed("m1"), "billing waits for broker");
+        let sample = sample.sent("m1", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(sample.composed("m1"), "billing(broker:1@m0+m2)[]");
+    }
+
+    #[test]
+    fn one_machine_at_least_has_to_acknowledge_even_for_who_is_bound() {
+        let mut sample = cross_node("billing:1");
+        sample.declare("broker@m2");
+        let sample = sample.sent("m1", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(
+            sample.composed("m1"),
+            "billing(kept)[]; billing waits for broker"
+        );
+    }
+
+    #[test]
+    fn a_list_that_the_same_bundle_loads_first_will_do() {
+        let sample = Sample::of(&["broker@m0", "billing@m0<broker", "audit@m0<billing"])
+            .minted("broker", "billing")
+            .minted("billing", "audit");
+        assert_eq!(
+            sample.composed("m0"),
+            "audit(billing:1@m0)[]; billing(broker:1@m0)[audit:1]; broker()[billing:1]"
+        );
+    }
+
+    #[test]
+    fn while_an_attempt_is_not_settled_both_lists_have_to_hold_the_grant() {
+        let dropped = cross_node("billing:1").attempted("m0", vec![("broker", with(""))]);
+        assert_eq!(dropped.composed("m1"), "billing waits for broker");
+        let added = cross_node("").attempted("m0", vec![("broker", with("billing:1"))]);
+        assert_eq!(added.composed("m1"), "billing waits for broker");
+        let both = cross_node("billing:1").attempted("m0", vec![("broker", with("billing:1"))]);
+        assert_eq!(both.composed("m1"), "billing(broker:1@m0)[]");
+    }
+
+    #[test]
+    fn a_provider_that_rule_5_takes_away_acknowledges_nothing() {
+        let mut sample = cross_node("billing:1").minted("cluster", "broker");
+        sample.declare("cluster@m3");
+        sample.declare("broker@m0<cluster");
+        let sample = sample.revoked("cluster", "broker");
+        assert_eq!(sample.composed("m1"), "billing waits for broker");
+    }
+
+    #[test]
+    fn a_provider_on_no_machine_is_waited_for() {
+        let mut sample = cross_node("billing:1");
+        sample.declare("broker");
+        assert_eq!(sample.composed("m1"), "billing waits for broker");
+    }
+
+    #[test]
+    fn the_rest_of_the_machine_goes_ahead() {
+        let mut sample = cross_node("");
+        sample.declare("other@m1");
+        assert_eq!(sample.composed("m1"), "other()[]; billing waits for broker");
+    }
+}

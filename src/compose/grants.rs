@@ -53,3 +53,89 @@ pub fn list(world: &World<'_>, provider: &ServiceName) -> Grants {
     }
     grants
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::compose::grants::list;
+    use crate::compose::sample::{Sample, bound, name, told, wants};
+
+    fn broker(sample: &Sample) -> String {
+        told(&list(&sample.world(), &name("broker")))
+    }
+
+    #[test]
+    fn the_newest_generation_of_a_consumer_that_is_assigned_is_on_the_list() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"]);
+        assert_eq!(broker(&sample), "");
+        let sample = sample.minted("broker", "billing");
+        assert_eq!(broker(&sample), "billing:1");
+        let sample = sample.rotated("broker", "billing");
+        assert_eq!(broker(&sample), "billing:2");
+    }
+
+    #[test]
+    fn a_consumer_that_is_on_no_machine_or_consumes_no_more_is_on_no_list() {
+        let mut sample = Sample::of(&["broker@m0", "billing<broker"]).minted("broker", "billing");
+        assert_eq!(broker(&sample), "");
+        sample.declare("billing@m1");
+        assert_eq!(broker(&sample), "");
+    }
+
+    #[test]
+    fn an_account_that_was_issued_by_hand_needs_no_consumption() {
+        let mut sample = Sample::of(&["broker@m0"]).issued("broker", "visitor");
+        assert_eq!(broker(&sample), "visitor:1");
+        sample.declare("visitor@m1<broker");
+        assert_eq!(broker(&sample), "visitor:1");
+    }
+
+    #[test]
+    fn every_generation_in_use_stays_on_the_list_by_last_sent_and_by_attempt() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .rotated("broker", "billing")
+            .rotated("broker", "billing")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .attempted("m1", vec![("billing", bound("broker:2@m0"))]);
+        assert_eq!(broker(&sample), "billing:1 billing:2 billing:3");
+    }
+
+    #[test]
+    fn who_left_the_declaration_keeps_its_account_while_it_is_in_use() {
+        let sample = Sample::of(&["broker@m0"])
+            .minted("broker", "billing")
+            .sent("m3", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(broker(&sample), "billing:1");
+    }
+
+    #[test]
+    fn a_revoked_generation_is_on_no_list_although_it_is_in_use() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .revoked("broker", "billing");
+        assert_eq!(broker(&sample), "");
+    }
+
+    #[test]
+    fn a_cut_generation_is_on_no_list_and_the_newer_one_is() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .cut("broker", "billing");
+        assert_eq!(broker(&sample), "billing:2");
+    }
+
+    #[test]
+    fn what_was_wanted_before_stays_granted_beside_what_is_wanted_now() {
+        let mut sample = Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m1", vec![("billing", bound("broker:1@m0"))]);
+        let billing = sample.mesh.services.get_mut("billing").unwrap();
+        billing.consumes.get_mut("broker").unwrap().wants = wants("orders");
+        let list = list(&sample.world(), &name("broker"));
+        let both: Vec<_> = list.iter().map(|grant| grant.wants.clone()).collect();
+        assert_eq!(both.len(), 2);
+        assert!(both.contains(&wants("")) && both.contains(&wants("orders")));
+    }
+}

@@ -218,3 +218,40 @@ impl ServiceManifest {
             .find(|file| self.grants.is_some() && file.path.as_str().starts_with(&prefix))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::compose::sample::{Sample, bound, bound_unwaited, with};
+
+    fn order(services: Vec<(&str, super::ServiceManifest)>) -> String {
+        let sample = Sample::of(&[]).sent("m0", services);
+        let manifest = &sample.fleet["m0"].sent.as_ref().unwrap().manifest;
+        let names: Vec<&str> = manifest.apply_order().iter().map(|n| n.as_str()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn providers_are_applied_before_the_consumers_that_are_bound_to_them_here() {
+        let services = vec![
+            ("audit", bound("billing:1@m0")),
+            ("billing", bound("broker:1@m0")),
+            ("broker", with("billing:1")),
+            ("web", bound("elsewhere:1@m1")),
+        ];
+        assert_eq!(order(services), "broker billing audit web");
+    }
+
+    #[test]
+    fn in_a_circle_the_one_that_does_not_wait_is_applied_first() {
+        let services = vec![("a", bound("b:1@m0")), ("b", bound_unwaited("a:1@m0"))];
+        assert_eq!(order(services), "b a");
+        let services = vec![("a", bound_unwaited("b:1@m0")), ("b", bound("a:1@m0"))];
+        assert_eq!(order(services), "a b");
+    }
+
+    #[test]
+    fn who_does_not_wait_comes_after_its_provider_all_the_same_where_there_is_no_circle() {
+        let services = vec![("a", bound_unwaited("b:1@m0")), ("b", with(""))];
+        assert_eq!(order(services), "b a");
+    }
+}

@@ -19,6 +19,8 @@ pub mod grants;
 pub mod manifest;
 pub mod release;
 pub mod render;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod sent;
 pub mod services;
 pub mod sources;

@@ -284,3 +284,76 @@ impl Uses {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::sample::{Sample, bound, name, node, told, with};
+
+    fn admits(sample: &Sample) -> Option<String> {
+        let machine = sample.fleet.get("m0")?;
+        Some(told(&machine.admits(&name("broker"))?))
+    }
+
+    #[test]
+    fn a_machine_admits_what_its_last_acknowledged_list_says() {
+        let sample = Sample::of(&[]).sent("m0", vec![("broker", with("a:1 b:1"))]);
+        assert_eq!(admits(&sample).unwrap(), "a:1 b:1");
+        let sample = Sample::of(&[]).sent("m0", vec![]);
+        assert_eq!(admits(&sample), None);
+    }
+
+    #[test]
+    fn while_an_attempt_is_not_settled_it_admits_for_certain_what_both_lists_say() {
+        let sample = Sample::of(&[])
+            .sent("m0", vec![("broker", with("a:1 b:1"))])
+            .attempted("m0", vec![("broker", with("b:1 c:1"))]);
+        assert_eq!(admits(&sample).unwrap(), "b:1");
+        let leaves = Sample::of(&[])
+            .sent("m0", vec![("broker", with("a:1"))])
+            .attempted("m0", vec![]);
+        assert_eq!(admits(&leaves).unwrap(), "");
+        let comes = Sample::of(&[]).attempted("m0", vec![("broker", with("a:1"))]);
+        assert_eq!(admits(&comes).unwrap(), "");
+    }
+
+    #[test]
+    fn the_list_that_stayed_when_the_rest_was_rolled_back_counts() {
+        let sample = Sample::of(&[])
+            .sent("m0", vec![("broker", with("a:1"))])
+            .stayed("m0", "broker", "a:1 b:1");
+        assert_eq!(admits(&sample).unwrap(), "a:1 b:1");
+    }
+
+    #[test]
+    fn a_service_that_is_forgotten_is_not_held() {
+        let sample = Sample::of(&[])
+            .sent("m0", vec![("broker", with("a:1"))])
+            .forgotten("m0", "broker");
+        assert_eq!(admits(&sample), None);
+        assert_eq!(sample.fleet["m0"].services().count(), 0);
+        let uses = Uses::of(&sample.fleet);
+        assert_eq!(uses.holders(&name("broker")).count(), 0);
+    }
+
+    #[test]
+    fn an_account_and_its_providers_machine_are_in_use_by_last_sent_and_by_attempt() {
+        let sample = Sample::of(&[])
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .attempted("m1", vec![("billing", bound("broker:2@m2"))]);
+        let uses = Uses::of(&sample.fleet);
+        let generations: Vec<u32> = uses
+            .accounts(&name("broker"), &name("billing"))
+            .map(|(generation, _)| generation.number)
+            .collect();
+        assert_eq!(generations, [1, 2]);
+        for (machine, in_use) in [("m0", true), ("m1", false), ("m2", true)] {
+            assert_eq!(
+                uses.is_machine_in_use(&name("broker"), &node(machine)),
+                in_use
+            );
+        }
+        assert!(uses.is_bound_to(&name("broker")));
+        assert!(!uses.is_bound_to(&name("billing")));
+    }
+}

@@ -204,3 +204,165 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::compose::sample::{Sample, bound, bound_unwaited, with};
+
+    #[test]
+    fn a_service_that_leaves_stays_while_it_is_in_use_there() {
+        let sample = Sample::of(&["billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with("billing:1"))]);
+        assert_eq!(sample.composed("m0"), "");
+        let sample = sample.sent("m1", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
+    }
+
+    #[test]
+    fn a_service_that_leaves_stays_while_an_attempt_may_use_it_there() {
+        let sample = Sample::of(&["billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with("billing:1"))])
+            .attempted("m1", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
+    }
+
+    #[test]
+    fn a_service_in_use_elsewhere_leaves() {
+        let sample = Sample::of(&["broker@m2", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with("billing:1"))])
+            .sent("m1", vec![("billing", bound("broker:1@m2"))]);
+        assert_eq!(sample.composed("m0"), "");
+    }
+
+    #[test]
+    fn services_that_are_bound_in_a_circle_and_all_leave_do_not_keep_each_other() {
+        let circle = |others: &[&str]| {
+            Sample::of(others)
+                .minted("a", "b")
+                .minted("b", "a")
+                .sent("m0", vec![("a", bound_unwaited("b:1@m1"))])
+                .sent("m1", vec![("b", bound("a:1@m0"))])
+        };
+        let sample = circle(&[]);
+        assert_eq!(sample.composed("m1"), "");
+        assert_eq!(sample.composed("m0"), "a(kept)[b:1]"); // until b has left
+        let needed = circle(&["billing@m2"]).sent("m2", vec![("billing", bound("a:1@m0"))]);
+        assert_eq!(needed.composed("m1"), "b(kept)[a:1]");
+    }
+
+    #[test]
+    fn what_stops_first_waits_for_its_removal_from_the_old_machine() {
+        let sample = Sample::of(&["broker@m1"]).sent("m0", vec![("broker", with(""))]);
+        assert_eq!(
+            sample.composed("m1"),
+            "broker waits for its removal from m0"
+        );
+        assert_eq!(sample.composed("m0"), "");
+        let sample = sample.sent("m0", vec![]);
+        assert_eq!(sample.composed("m1"), "broker()[]");
+    }
+
+    #[test]
+    fn its_removal_is_awaited_also_from_a_machine_that_only_may_have_it() {
+        let sample = Sample::of(&["broker@m1"]).attempted("m0", vec![("broker", with(""))]);
+        assert_eq!(
+            sample.composed("m1"),
+            "broker waits for its removal from m0"
+        );
+    }
+
+    #[test]
+    fn what_starts_first_stays_on_the_old_machine_until_the_new_one_has_it() {
+        let sample = Sample::of(&["broker@m1"])
+            .starts_first("broker")
+            .sent("m0", vec![("broker", with(""))]);
+        assert_eq!(sample.composed("m1"), "broker()[]");
+        assert_eq!(sample.composed("m0"), "broker(kept)[]");
+        let sample = sample.sent("m1", vec![("broker", with(""))]);
+        assert_eq!(sample.composed("m0"), "");
+    }
+
+    #[test]
+    fn one_to_which_somebody_binds_starts_first_whatever_it_says() {
+        let sample = Sample::of(&["broker@m1", "billing@m2<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with("billing:1"))])
+            .sent("m2", vec![("billing", bound("broker:1@m0"))]);
+        assert_eq!(sample.composed("m1"), "broker()[billing:1]");
+        assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
+    }
+
+    #[test]
+    fn a_service_that_is_said_to_be_gone_is_not_awaited() {
+        let sample = Sample::of(&["broker@m1"])
+            .sent("m0", vec![("broker", with(""))])
+            .forgotten("m0", "broker");
+        assert_eq!(sample.composed("m1"), "broker()[]");
+    }
+
+    #[test]
+    fn a_service_that_was_there_before_does_not_wait_for_removals() {
+        let sample = Sample::of(&["broker@m1"])
+            .sent("m0", vec![("broker", with(""))])
+            .sent("m1", vec![("broker", with(""))]);
+        assert_eq!(sample.composed("m1"), "broker()[]");
+    }
+
+    fn revoked(others: &[&str]) -> Sample {
+        let services = [&["broker@m0", "billing@m1<broker"], others].concat();
+        Sample::of(&services)
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with("billing:1"))])
+            .sent("m1", vec![("billing", bound("broker:1@m0"))])
+            .revoked("broker", "billing")
+    }
+
+    #[test]
+    fn a_revoked_service_is_composed_away_and_does_not_wait() {
+        assert_eq!(revoked(&[]).composed("m1"), "billing is revoked");
+    }
+
+    #[test]
+    fn a_revoked_service_that_is_in_use_stays_as_last_acknowledged() {
+        let sample = revoked(&["audit@m2<billing"])
+            .minted("billing", "audit")
+            .sent("m2", vec![("audit", bound("billing:1@m1"))]);
+        assert_eq!(
+            sample.composed("m1"),
+            "billing(kept)[audit:1]; billing is revoked"
+        );
+    }
+
+    #[test]
+    fn issuing_again_ends_a_revocation() {
+        let sample = revoked(&[]).issued("broker", "billing");
+        assert_eq!(
+            sample.composed("m1"),
+            "billing(kept)[]; billing waits for broker"
+        );
+    }
+
+    #[test]
+    fn a_revoked_service_leaves_its_old_machine_although_it_starts_first() {
+        let mut sample = revoked(&[]);
+        sample.declare("billing@m2<broker");
+        let sample = sample.starts_first("billing");
+        assert_eq!(sample.composed("m1"), "");
+        assert_eq!(sample.composed("m2"), "billing is revoked");
+    }
+
+    #[test]
+    fn the_list_of_a_service_that_waits_is_current_all_the_same() {
+        let sample = Sample::of(&["cluster@m0", "broker@m1<cluster", "billing@m2<broker"])
+            .minted("cluster", "broker")
+            .minted("broker", "billing")
+            .sent("m1", vec![("broker", with(""))]);
+        assert_eq!(
+            sample.composed("m1"),
+            "broker(kept)[billing:1]; broker waits for cluster"
+        );
+    }
+}

@@ -129,3 +129,95 @@ fn held(sent: &crate::compose::sent::Sent) -> Manifest {
     }
     manifest
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use camino::Utf8Path;
+
+    use super::*;
+    use crate::compose::sample::{Sample, bound, node, with};
+    use crate::compose::sources::{SourceError, SourceFile, Sources};
+    use crate::words::{Secret, SecretName};
+
+    struct NoSources;
+    fn none<T>() -> Result<T, SourceError> {
+        Err(SourceError {
+            what: String::new(),
+            why: String::new(),
+        })
+    }
+    impl Sources for NoSources {
+        fn template(&self, _: &Utf8Path) -> Result<String, SourceError> {
+            none()
+        }
+        fn file(&self, _: &Utf8Path) -> Result<SourceFile, SourceError> {
+            none()
+        }
+        fn secret(&self, _: &SecretName) -> Result<Secret, SourceError> {
+            none()
+        }
+    }
+
+    fn reasons(sample: &Sample, on: &str) -> Vec<Reason> {
+        let composer = Composer::new(&sample.mesh, Arc::new(NoSources));
+        standing(&composer, &sample.world(), &node(on)).reasons
+    }
+
+    #[test]
+    fn a_machine_that_was_never_sent_to_is_behind_unless_all_of_it_waits() {
+        let mut sample = Sample::of(&["billing@m1<broker"]).minted("broker", "billing");
+        assert_eq!(reasons(&sample, "m1"), []);
+        sample.declare("other@m1");
+        assert_eq!(reasons(&sample, "m1"), [Reason::NeverSent]);
+        assert_eq!(reasons(&sample, "m3"), [Reason::NeverSent]);
+    }
+
+    #[test]
+    fn a_machine_whose_services_need_an_account_is_behind_and_nothing_is_minted() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"]);
+        let [Reason::NeedsMint(missing)] = &reasons(&sample, "m1")[..] else {
+            panic!("{:?}", reasons(&sample, "m1"));
+        };
+        assert_eq!(missing[0].to_string(), "broker/billing");
+        assert!(sample.provisions.is_empty());
+    }
+
+    #[test]
+    fn an_uncertain_machine_is_behind() {
+        let sample = Sample::of(&[]).sent("m0", vec![]).attempted("m0", vec![]);
+        assert_eq!(reasons(&sample, "m0"), [Reason::Uncertain]);
+    }
+
+    #[test]
+    fn a_provider_is_behind_when_its_list_differs_from_what_it_acknowledged() {
+        let sample = Sample::of(&["broker@m0", "billing@m1<broker"])
+            .minted("broker", "billing")
+            .sent("m0", vec![("broker", with(""))]);
+        let [Reason::Differs(found)] = &reasons(&sample, "m0")[..] else {
+            panic!("{:?}", reasons(&sample, "m0"));
+        };
+        assert!(matches!(&found[0], Difference::Grants { added, .. } if added.len() == 1));
+    }
+
+    #[test]
+    fn a_machine_is_behind_until_a_list_that_stayed_is_in_a_release() {
+        // Nothing is declared, so that what is composed is the empty release that it holds.
+        let sample = Sample::of(&[]).sent("m0", vec![]);
+        assert_eq!(reasons(&sample, "m0"), []);
+        let sample = sample.stayed("m0", "broker", "billing:1");
+        assert_eq!(
+            reasons(&sample, "m0"),
+            [Reason::Differs(vec![Difference::Unconfirmed])]
+        );
+    }
+
+    #[test]
+    fn a_machine_of_which_a_service_is_said_to_be_gone_is_behind() {
+        let sample = Sample::of(&[])
+            .sent("m0", vec![("billing", bound(""))])
+            .forgotten("m0", "billing");
+        assert!(matches!(reasons(&sample, "m0")[..], [Reason::Differs(_)]));
+    }
+}
