@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::World;
 use super::manifest::{Bound, FORMAT, Grant, Grants, Manifest, ServiceManifest, StepSeconds};
 use super::sent::{Attempt, Fleet, Machine, Sent};
 use super::services::{Outline, outline};
+use super::{Release, World};
 use crate::kinds::{Provider, Wants};
 use crate::mesh::{Consumption, CourierKind, Limits, Mesh, Move, Node, Provides, Service};
 use crate::provision::{ProvisionId, Provisions};
@@ -316,14 +316,14 @@ fn token(push: u64) -> Token {
     }
 }
 
-fn manifest(on: &str, services: Vec<(&str, ServiceManifest)>) -> Arc<Manifest> {
+fn manifest(on: &str, services: Vec<(&str, ServiceManifest)>) -> Arc<Release> {
     let services = services.into_iter().map(|(s, held)| (name(s), held));
-    Arc::new(Manifest {
+    Arc::new(Release::of(Manifest {
         format: FORMAT,
         mesh: MeshName::new("prod").unwrap(),
         node: node(on),
         services: services.collect(),
-    })
+    }))
 }
 
 fn held(bindings: BTreeMap<ServiceName, Bound>, grants: Option<Grants>) -> ServiceManifest {

@@ -292,7 +292,9 @@ mod tests {
 
     fn admits(sample: &Sample) -> Option<String> {
         let machine = sample.fleet.get("m0")?;
-        Some(told(&machine.admits(&name("broker"))?))
+        Some(told(
+            &machine.admits(&name("broker"))?.iter().cloned().collect(),
+        ))
     }
 
     #[test]

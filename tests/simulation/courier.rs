@@ -69,7 +69,9 @@ impl Dispatch for Courier<'_> {
                 late.push((node, outcome));
             } else {
                 hear(&node, Heard::Settled(outcome));
-                hear(&node, Heard::Lull);
+                if self.order & 2 == 0 {
+                    hear(&node, Heard::Lull);
+                }
             }
         }
         for (node, outcome) in late.into_iter().rev() {
