@@ -117,7 +117,7 @@ impl Context {
     pub fn new(global: &GlobalArgs, typed: String) -> Self {
         let mut ui = Ui::new(global.color);
         ui.json = global.json;
-        ui.verbose = global.verbose;
+        ui.verbose = global.verbose > 0;
         ui.quiet = global.quiet;
         Self {
             ui,

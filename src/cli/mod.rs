@@ -75,8 +75,8 @@ pub struct GlobalArgs {
     #[arg(long, global = true)]
     pub json: bool,
     /// Say more: each step on each machine, and what its commands print
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Say less; machines sent to and machines not current are named all the same
     #[arg(long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
