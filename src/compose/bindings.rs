@@ -81,6 +81,8 @@ fn is_acknowledged(
         let admits = if machine == node {
             let list = here.get(&provider.name).and_then(Placed::grants);
             Some(list.map_or(Admitted::Nothing, Admitted::List))
+        } else if world.is_elsewhere(machine) {
+            Some(Admitted::Nothing)
         } else {
             world.machine(machine).admits(&provider.name)
         };

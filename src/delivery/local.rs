@@ -37,6 +37,11 @@ impl Pipe {
     }
 }
 
+/// The variables that the machine side gets, besides `LC_*`.
+const PASSED_ON: &[&str] = &[
+    "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER",
+];
+
 impl Courier for Local {
     fn start(
         &self,
@@ -47,6 +52,12 @@ impl Courier for Local {
         let words = launch.words(&self.shell);
         let program = words.first().cloned().unwrap_or_default();
         let mut command = Command::new(program);
+        // As a login would: a secret of the operator's, or the identity, may stand in a variable.
+        command.env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            PASSED_ON.contains(&name.as_ref()) || name.starts_with("LC_")
+        }));
         let pipe = start(command.args(words.get(1..).unwrap_or_default()))?;
         Ok(Box::new(pipe))
     }

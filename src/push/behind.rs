@@ -82,7 +82,7 @@ pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Stan
     let machine = world.machine(node);
     let composition = composer.compose(world, node);
     let mut reasons = Vec::new();
-    if machine.attempt.is_some() {
+    if machine.attempt.is_some() || world.is_elsewhere(node) {
         reasons.push(Reason::Uncertain);
     }
     let missing = provision::missing(world.services_on(node), world.provisions);

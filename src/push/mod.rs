@@ -120,6 +120,10 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
         let parcels = run.compose(&targets)?;
         run.send(parcels, couriers)?;
         targets = run.behind_now();
+        if targets.is_empty() && !run.is_stopped() {
+            run.contact_those_not_sent(couriers)?;
+            targets = run.behind_now(); // a machine that holds nothing any more is behind
+        }
         if targets.is_empty() || rounds_left == 0 || run.is_stopped() {
             break;
         }

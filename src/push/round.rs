@@ -16,7 +16,7 @@ use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
-use crate::delivery::{Dispatch, FailedStep, Failure, Heard, Outcome, Parcel};
+use crate::delivery::{Dispatch, Heard, Outcome, Parcel};
 use crate::provision;
 use crate::store::{Change, StoreError};
 use crate::words::{Digest, NodeName, Token};
@@ -151,7 +151,7 @@ impl Run<'_> {
                 .and_then(|machine| machine.token)
                 .into_iter()
                 .collect(),
-            take_over: self.orders.take_over,
+            take_over: self.may_take_over(node),
             base: machine
                 .and_then(|machine| machine.sent.as_ref())
                 .map(|sent| Arc::clone(&sent.manifest)),
@@ -211,6 +211,7 @@ impl Run<'_> {
             // One that was never sent waits with all of it.
             is_known
                 && !self.sent.contains(*node)
+                && !self.contacted.contains(*node)
                 && !self.failed.contains_key(*node)
                 && !self.is_on_hold(node)
         });
@@ -229,6 +230,7 @@ impl Run<'_> {
         self.fill_in(&mut composed)?;
         let mut parcels = Vec::new();
         for (node, bundle) in composed {
+            self.contacted.insert(node.clone());
             if let Some(token) = self
                 .state
                 .fleet
@@ -318,10 +320,8 @@ impl Run<'_> {
                 (self.hear)(Event::Emptied { node: node.clone() });
                 None
             }
-            Outcome::Fenced { held, log } => {
-                machine.attempt = None;
-                Some(Problem::Fenced { held, log })
-            }
+            // It stays uncertain: the next push asks again, and no status calls it current.
+            Outcome::Fenced { held, log } => Some(Problem::Fenced { held, log }),
         };
         if let Some(problem) = problem {
             self.fail(node, problem);
@@ -332,6 +332,14 @@ impl Run<'_> {
     fn keep_back(&mut self, node: &NodeName) {
         self.kept_back.insert(node.clone());
         (self.hear)(Event::KeptBack { node: node.clone() });
+    }
+
+    /// A machine that was current is uncertain now: the next push asks it.
+    fn doubt(&mut self, node: &NodeName, parcel: &Parcel) {
+        self.machine(node).attempt = Some(Attempt {
+            token: parcel.token,
+            manifest: Arc::clone(&parcel.bundle.manifest),
+        });
     }
 
     /// What the end of a contact means: the machine holds what it held, unless nobody knows.
@@ -346,23 +354,16 @@ impl Run<'_> {
             Outcome::KeptBack => self.keep_back(node),
             Outcome::NotReached(failure) => self.fail(node, Problem::NotReached(failure)),
             Outcome::Refused(failure) => self.fail(node, Problem::Refused(failure)),
-            Outcome::Fenced { held: None, log } => {
-                let failure = Failure {
-                    step: FailedStep::Verify,
-                    service: None,
-                    cause: "the machine holds nothing any more; it was emptied or made anew".into(),
-                    output: log,
-                    hint: Some("`grid push --behind` sends all of it again".into()),
-                };
+            Outcome::Fenced { held: None, .. } if self.emptied.insert(node.clone()) => {
                 *self.machine(node) = Machine::unknown();
-                self.fail(node, Problem::Refused(failure))
+                (self.hear)(Event::Emptied { node: node.clone() });
             }
-            Outcome::Fenced { held, log } => self.fail(node, Problem::Fenced { held, log }),
+            Outcome::Fenced { held, log } => {
+                self.doubt(node, parcel);
+                self.fail(node, Problem::Fenced { held, log });
+            }
             Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
-                self.machine(node).attempt = Some(Attempt {
-                    token: parcel.token,
-                    manifest: Arc::clone(&parcel.bundle.manifest),
-                });
+                self.doubt(node, parcel);
                 self.fail(node, Problem::Uncertain(failure));
             }
         }

@@ -46,6 +46,7 @@ pub(super) struct Run<'a> {
     is_numbered: bool,
     pub(super) round: usize,
     pub(super) failed: BTreeMap<NodeName, Problem>,
+    pub(super) contacted: BTreeSet<NodeName>,
     pub(super) sent: BTreeSet<NodeName>,
     pub(super) emptied: BTreeSet<NodeName>,
     /// Those that were not sent to or contacted because the gate was closed.
@@ -92,6 +93,7 @@ impl<'a> Run<'a> {
             is_numbered: false,
             round: 0,
             failed: BTreeMap::new(),
+            contacted: BTreeSet::new(),
             sent: BTreeSet::new(),
             emptied: BTreeSet::new(),
             kept_back: BTreeSet::new(),
@@ -138,6 +140,11 @@ impl<'a> Run<'a> {
 
     pub(super) fn is_named(&self, node: &NodeName) -> bool {
         matches!(&self.orders.named, Named::Nodes(named) if named.contains(node))
+    }
+
+    /// Whether to replace whatever `node` holds: only where the operator named it, or whoever is behind.
+    pub(super) fn may_take_over(&self, node: &NodeName) -> bool {
+        self.orders.take_over && (self.is_named(node) || self.orders.named == Named::Behind)
     }
 
     pub(super) fn target(&self, node: &NodeName) -> Option<Target> {
@@ -247,7 +254,12 @@ impl<'a> Run<'a> {
         report.out_of_rounds = left.clone();
         for (node, problem) in self.failed {
             report.kept_back.remove(&node);
-            report.behind.remove(&node);
+            let was_counted = report.behind.remove(&node).is_none()
+                && !report.rolled_back.contains(&node)
+                && !report.on_hold.contains_key(&node);
+            if was_counted {
+                report.current = report.current.saturating_sub(1);
+            }
             report.failed.insert(node, problem);
         }
         report.sent = self.sent;

@@ -1,5 +1,7 @@
 //! Settling: every uncertain machine is asked what it holds, and the answer becomes its last sent.
 
+use std::collections::BTreeSet;
+
 use super::PushError;
 use super::event::Event;
 use super::report::Problem;
@@ -10,13 +12,18 @@ use crate::store::StoreError;
 use crate::words::NodeName;
 
 impl Run<'_> {
-    /// Asks every uncertain machine that is not on hold. One that cannot be asked has failed in this push.
+    /// Asks every uncertain machine that is not on hold, and every one whose address has changed. One that cannot be
+    /// asked has failed in this push.
     pub(super) fn settle(&mut self, couriers: &mut dyn Dispatch) -> Result<(), PushError> {
+        let world = self.world();
+        let nodes = self.mesh.nodes.keys();
+        let elsewhere: BTreeSet<&NodeName> =
+            nodes.filter(|node| world.is_elsewhere(node)).collect();
         let uncertain: Vec<NodeName> = self
             .state
             .fleet
             .iter()
-            .filter(|(_, machine)| machine.attempt.is_some())
+            .filter(|(node, machine)| machine.attempt.is_some() || elsewhere.contains(*node))
             .map(|(node, _)| node.clone())
             .filter(|node| !self.is_on_hold(node))
             .collect();
@@ -63,7 +70,7 @@ impl Run<'_> {
         ];
         // A machine that holds nothing was never sent to, or lost all: either way, nobody else was there.
         let ours = holding.token.is_none() || expected.contains(&holding.token);
-        if !ours && !self.orders.take_over {
+        if !ours && !self.may_take_over(node) {
             return self.fail(
                 node,
                 Problem::Fenced {

@@ -118,10 +118,14 @@ fn of_lock(e: LockError, place: &Place) -> StoreError {
 
 /// Whether there is a store: its database, or what a death in the middle of a replacement left of it.
 fn is_there(place: &Place) -> Result<bool, StoreError> {
-    if place.database().exists() || place.previous().exists() {
+    let exists = |path: std::path::PathBuf| {
+        path.try_exists()
+            .map_err(StoreError::io("cannot look at", path))
+    };
+    if exists(place.database())? || exists(place.previous())? {
         return Ok(true);
     }
-    if place.witness().exists() {
+    if exists(place.witness())? {
         return Err(damaged(place.path(), "its database is gone"));
     }
     Ok(false)
