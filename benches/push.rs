@@ -13,9 +13,9 @@
     reason = "a benchmark may fall, prints, and counts in floating point"
 )]
 
-mod bed;
 #[path = "bed/bare.rs"]
 mod bare;
+mod bed;
 
 use std::time::Instant;
 
@@ -31,7 +31,9 @@ fn main() {
         return;
     }
     conditions();
-    println!("{FILES} files of 64 KiB in all, one activation, {PARALLEL} machines at a time; the middle of the runs");
+    println!(
+        "{FILES} files of 64 KiB in all, one activation, {PARALLEL} machines at a time; the middle of the runs"
+    );
     println!(
         "{:>8}  {:<22} {:>9} {:>12} {:>9} {:>9}",
         "machines", "", "wall ms", "CPU ms each", "peak MiB", "wall ×"

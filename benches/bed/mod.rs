@@ -55,9 +55,8 @@ pub fn measured() -> bool {
         .unwrap();
     let wall = began.elapsed().as_secs_f64() * 1e3;
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
-    let ms = |time: nix::sys::time::TimeVal| {
-        time.tv_sec() as f64 * 1e3 + time.tv_usec() as f64 / 1e3
-    };
+    let ms =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 * 1e3 + time.tv_usec() as f64 / 1e3;
     let cpu = ms(used.user_time()) + ms(used.system_time());
     let peak = used.max_rss() as f64 / 1024.0;
     let code = status.code().unwrap_or(-1);
