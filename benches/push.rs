@@ -59,12 +59,12 @@ fn compare(count: usize, until: Instant) {
     ];
     bare.extend(addresses.iter().map(String::as_str));
     let xargs = format!(
-        "printf '%s\\n' {} | xargs -P {PARALLEL} -I@ sh -c 'tar -cf - -C {}/files . | ssh -q -o BatchMode=yes \
+        "printf '%s\\n' {} | xargs -P {PARALLEL} -I% sh -c 'tar -cf - -C {}/files . | ssh -q -o BatchMode=yes \
          -o KexAlgorithms=curve25519-sha256 -o UserKnownHostsFile={home}/.ssh/known_hosts \
-         -i {home}/.ssh/id_ed25519 -p {port} root@@ \"{}\"'",
+         -i {home}/.ssh/id_ed25519 -p {port} root@% \"{}\"'",
         addresses.join(" "),
         operator.mesh.display(),
-        bare::line(&machines.join("xargs-@")),
+        bare::line(&machines.join("xargs-%")),
         home = operator.home.display(),
     );
     let mut runs: [Vec<Used>; 4] = Default::default();
