@@ -12,71 +12,12 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use delivery_bed::{Bed, Shell, failure, service};
+use delivery_bed::sshd::{Sshd, free_port};
+use delivery_bed::{failure, service};
 use grid::delivery::{Answer, FailedStep, Outcome, Progress};
-
-/// A running sshd; stopped when it goes.
-struct Sshd {
-    dir: tempfile::TempDir,
-    port: u16,
-}
-
-fn bed_script(line: &str) -> bool {
-    let bed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/beds/sshd.sh");
-    Command::new("sh")
-        .args(["-c", &format!(". '{bed}'; {line}")])
-        .status()
-        .unwrap()
-        .success()
-}
-
-impl Sshd {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        for _ in 0..5 {
-            let port = free_port();
-            if bed_script(&format!("sshd_start '{}' {port}", dir.path().display())) {
-                return Self { dir, port };
-            }
-        }
-        panic!(
-            "sshd does not start: {}",
-            fs::read_to_string(dir.path().join("log")).unwrap_or_default()
-        );
-    }
-
-    fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
-    }
-
-    fn known_hosts(&self) -> PathBuf {
-        self.home().join(".ssh/known_hosts")
-    }
-
-    fn bed(&self, address: &str) -> Bed {
-        let mut bed = Bed::new(Shell::Dash);
-        bed.ssh = Some((address.to_owned(), self.port, self.home()));
-        bed
-    }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        bed_script(&format!("sshd_stop '{}'", self.dir.path().display()));
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
 
 #[test]
 fn a_bundle_goes_over_ssh_and_a_contact_sends_nothing() {
@@ -198,16 +139,15 @@ fn what_sudo_says_is_told_when_it_is_not_there() {
     let sshd = Sshd::start();
     let mut bed = sshd.bed("127.0.0.1");
     bed.become_root = Some(grid::mesh::Become::Sudo);
-    fs::write(sshd.home().join(".ssh/config"), "").unwrap();
     // A machine without sudo: the login's shell says so.
-    if Command::new("sudo").arg("-V").output().is_ok() {
-        return;
-    }
+    sshd.authorize(
+        "command=\"PATH=/nowhere; export PATH; exec /bin/sh -c \\\"$SSH_ORIGINAL_COMMAND\\\"\" ",
+    );
     let outcome = bed.send(&[service("app")]);
     let (step, _, cause) = failure(&outcome);
     assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
     assert_eq!(step, FailedStep::Start);
-    assert!(cause.contains("sudo"), "{cause}");
+    assert!(cause.contains("sudo: not found"), "{cause}");
 }
 
 /// Passes bytes on to sshd, and cuts both ways once the controller has sent `limit`.
@@ -276,34 +216,6 @@ fn a_machine_that_says_nothing_is_not_waited_for_beyond_the_deadline() {
     assert_eq!(step, FailedStep::Connect);
     assert!(cause.contains("timed out"), "{cause}");
     drop(listener);
-}
-
-impl Sshd {
-    /// What the system's `ssh` needs to be told, since it looks for the home of the login and not at `HOME`.
-    fn config(&self, more: &str) {
-        let ssh = self.home().join(".ssh");
-        let text = format!(
-            "{more}\nHost *\n IdentityFile {0}/id_ed25519\n UserKnownHostsFile {0}/known_hosts\n Port {1}\n",
-            ssh.display(),
-            self.port
-        );
-        fs::write(ssh.join("config"), text).unwrap();
-    }
-
-    fn authorize(&self, options: &str) {
-        let key = fs::read_to_string(self.home().join(".ssh/id_ed25519.pub")).unwrap();
-        fs::write(
-            self.dir.path().join("authorized_keys"),
-            format!("{options}{key}"),
-        )
-        .unwrap();
-    }
-
-    /// How often somebody logged in.
-    fn logins(&self) -> usize {
-        let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-        log.matches("Accepted publickey").count()
-    }
 }
 
 #[test]

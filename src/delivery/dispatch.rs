@@ -344,6 +344,10 @@ impl Link for Limited {
         self.link.read(buffer, deadline)
     }
 
+    fn said(&self) -> &[u8] {
+        self.link.said()
+    }
+
     fn write(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
         let deadline = self.within(deadline);
         self.link.write(bytes, deadline)

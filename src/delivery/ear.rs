@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::courier::Progress;
 use super::link::Link;
-use super::protocol::{Message, Parser};
+use super::protocol::{Message, Parser, clean};
 use super::receipt::{FailedStep, Failure};
 use crate::words::ServiceName;
 
@@ -82,6 +82,7 @@ impl<'a> Ear<'a> {
             let message = self.message()?;
             match message {
                 Message::Hello => self.begun = true,
+                Message::Noise(line) if line.is_empty() => {}
                 Message::Noise(line) => self.keep(None, line),
                 Message::Settling => {
                     self.end = self.end.max(Instant::now() + SETTLING);
@@ -162,14 +163,24 @@ impl<'a> Ear<'a> {
             Broken::Ended => self.link.ended(self.end.min(Instant::now() + self.quiet)),
             _ => None,
         };
+        let said = String::from_utf8_lossy(self.link.said()).into_owned();
+        for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            self.keep(None, clean(line));
+        }
         let before = self.output.remove(&None).map(Vec::from).unwrap_or_default();
-        if !self.begun && matches!(broken, Broken::Ended) && ended.is_some() {
-            let cause = match (before.last(), &ended) {
-                (Some(line), _) => line.clone(),
-                (None, Some(how)) => format!("the machine side did not start: {how}"),
-                (None, None) => "the machine side did not start".to_owned(),
-            };
-            let hint = if before.iter().any(|line| line.contains("sudo")) {
+        let cause = match (&broken, &ended) {
+            _ if self.begun => None,
+            (Broken::Ended, Some(how)) => Some(before.last().map_or_else(
+                || format!("the machine side did not start: {how}"),
+                Clone::clone,
+            )),
+            (Broken::Garbage(what), _) => Some(what.clone()),
+            _ => None,
+        };
+        if let Some(cause) = cause {
+            let hint = if matches!(broken, Broken::Garbage(_)) {
+                "a start-up file of the login's shell prints; let it do so where the shell is interactive only"
+            } else if before.iter().any(|line| line.contains("sudo")) {
                 "the login needs `NOPASSWD` in sudoers for `become = \"sudo\"`, or no `become` at all"
             } else {
                 "the login needs a POSIX shell"

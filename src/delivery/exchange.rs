@@ -56,9 +56,10 @@ pub(super) fn send(
         let message = match ear.next() {
             Ok(message) => message,
             Err(broken) => {
+                let is_over = matches!(broken, Broken::Ended);
                 let failure = ear.broken(broken);
-                let started = failure.step != FailedStep::Start;
-                return if started && may_act {
+                let never_began = is_over && failure.step == FailedStep::Start;
+                return if may_act && !never_began {
                     Outcome::Uncertain(failure)
                 } else {
                     Outcome::Refused(failure)

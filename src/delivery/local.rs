@@ -11,9 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use super::courier::Target;
 use super::error::DeliveryError;
-use super::link::{Courier, Link};
+use super::link::{Courier, Link, READS, keep_said};
 use super::script::Launch;
 
 /// Starts the machine side as a child.
@@ -26,6 +30,9 @@ pub(super) struct Local {
 /// A child at the other end of a socket pair.
 pub(super) struct Pipe {
     stream: UnixStream,
+    /// Its standard error; `None`: it is closed.
+    error: Option<UnixStream>,
+    said: Vec<u8>,
     child: Option<Child>,
     code: Option<i32>,
 }
@@ -34,6 +41,43 @@ impl Pipe {
     /// Its exit code, once it was found to have ended.
     pub(super) fn code(&self) -> Option<i32> {
         self.code
+    }
+}
+
+impl Pipe {
+    /// Waits until something was said, or it ended.
+    fn wait(&self, deadline: Instant) -> io::Result<()> {
+        let left = left(deadline)?;
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut streams = vec![PollFd::new(&self.stream, PollFlags::IN)];
+        streams.extend(
+            self.error
+                .iter()
+                .map(|error| PollFd::new(error, PollFlags::IN)),
+        );
+        match poll(&mut streams, Some(&timeout)) {
+            Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes what there is on standard error; whoever writes there must not be held up.
+    fn hear_error(&mut self) {
+        let mut buffer = [0; 1024];
+        for _ in 0..READS {
+            let Some(error) = &mut self.error else { return };
+            match error.read(&mut buffer) {
+                Ok(n) if n > 0 => {
+                    keep_said(&mut self.said, buffer.get(..n).unwrap_or_default());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                _ => self.error = None,
+            }
+        }
     }
 }
 
@@ -63,7 +107,7 @@ impl Courier for Local {
     }
 }
 
-/// Starts a child in a process group of its own, all its streams in one socket.
+/// Starts a child in a process group of its own, input and output in one socket, standard error in another.
 ///
 /// # Errors
 /// When the system does not start it.
@@ -74,6 +118,8 @@ pub(super) fn start(command: &mut Command) -> Result<Pipe, DeliveryError> {
         why: error.to_string(),
     };
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let (error, their_error) = UnixStream::pair().map_err(failed)?;
+    error.set_nonblocking(true).map_err(failed)?;
     let end = || {
         theirs
             .try_clone()
@@ -82,7 +128,7 @@ pub(super) fn start(command: &mut Command) -> Result<Pipe, DeliveryError> {
     let child = command
         .stdin(end().map_err(failed)?)
         .stdout(end().map_err(failed)?)
-        .stderr(end().map_err(failed)?)
+        .stderr(Stdio::from(OwnedFd::from(their_error)))
         .process_group(0)
         .spawn()
         .map_err(failed)?;
@@ -93,6 +139,8 @@ pub(super) fn start(command: &mut Command) -> Result<Pipe, DeliveryError> {
         .stderr(Stdio::null());
     Ok(Pipe {
         stream: ours,
+        error: Some(error),
+        said: Vec::new(),
         child: Some(child),
         code: None,
     })
@@ -118,14 +166,20 @@ fn timed_out(error: io::Error) -> io::Error {
 impl Link for Pipe {
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
         loop {
-            self.stream.set_read_timeout(Some(left(deadline)?))?;
-            match self.stream.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            self.wait(deadline)?;
+            self.hear_error();
+            match recv(&self.stream, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((n, _)) => return Ok(n),
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 // It ended without having read all that was sent to it.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
-                other => return other.map_err(timed_out),
+                Err(Errno::CONNRESET) => return Ok(0),
+                Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    fn said(&self) -> &[u8] {
+        &self.said
     }
 
     fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {

@@ -144,6 +144,10 @@ impl Link for Line {
         self.pipe.read(buffer, deadline)
     }
 
+    fn said(&self) -> &[u8] {
+        self.pipe.said()
+    }
+
     fn write(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
         self.pipe.write(bytes, deadline)
     }

@@ -14,8 +14,8 @@ const LONGEST_LINE: usize = 8 * 1024;
 const ALL_LINES: usize = 1024 * 1024;
 /// All frames of a conversation, in bytes.
 const ALL_FRAMES: usize = 16 * 1024 * 1024;
-/// Lines that a login shell may print before the script says hello.
-const NOISE: usize = 64;
+/// What a login shell may print before the script says hello, in bytes.
+const NOISE: usize = 64 * 1024;
 /// The longest text shown of a line, in characters.
 const LONGEST_TEXT: usize = 500;
 
@@ -92,6 +92,8 @@ pub(super) enum Garbage {
     LongFrame,
     #[error("a frame does not end where it should")]
     Frame,
+    #[error("more than {NOISE} bytes came before the machine side spoke; the last line: {0}")]
+    Noise(String),
     #[error("not understood: {0}")]
     Line(String),
 }
@@ -178,9 +180,9 @@ impl Parser {
             self.begun = true;
             return Ok(Message::Hello);
         }
-        self.noise = self.noise.saturating_add(1);
+        self.noise = self.noise.saturating_add(line.len()).saturating_add(1);
         if self.noise > NOISE {
-            return Err(Garbage::Line(clean(line)));
+            return Err(Garbage::Noise(clean(line)));
         }
         Ok(Message::Noise(clean(line)))
     }
@@ -335,7 +337,8 @@ mod tests {
                 Message::End(Ending::Applied)
             ]
         );
-        assert!(read("x\n".repeat(65).as_bytes()).is_err());
+        let flood = read("x\n".repeat(NOISE).as_bytes());
+        assert_eq!(flood, Err(Garbage::Noise("x".into())));
     }
 
     #[test]

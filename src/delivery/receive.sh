@@ -78,6 +78,8 @@ now() {
 	now=${now%%.*}
 }
 nap() { sleep "$1" || sleep 1; }
+# Whether mv can put one thing in the place of another.
+renames() { : >"$run/a" && mv -T -- "$run/a" "$run/b"; }
 # A small file, replaced at once.
 put() { printf "%s\n" "$2" >"$1.new" && mv -T -- "$1.new" "$1"; }
 # What was mended: a line each, of the first hundred.
@@ -899,7 +901,10 @@ send() {
 	e=$({
 		[ ! -d "$root/releases/$digest" ] || mv -T "$root/releases/$digest" "$root/releases/.old-$name"
 		put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
-	} 2>&1) || die unpack - "$e"
+	} 2>&1) || {
+		renames || die start - "the mv of this machine has no -T, or cannot rename below $root: $e"
+		die unpack - "$e"
+	}
 	#@ placed
 	theirs_s=$(services_of "$old")
 	IFS=$nl
@@ -936,7 +941,8 @@ send() {
 # --- begin
 
 trap "" HUP PIPE
-say "grid-receive 1"
+# A line of its own, whatever a start-up file printed before.
+printf "\ngrid-receive 1\n"
 exec 2>/dev/null
 missing=""
 for t in tar sha256sum mv ln rm cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep; do

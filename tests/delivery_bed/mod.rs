@@ -1,6 +1,9 @@
 //! A machine that is a folder, and bundles to send to it.
 #![allow(dead_code, unreachable_pub)] // each test binary uses its own part of it
 
+pub mod mount;
+pub mod sshd;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -247,12 +250,16 @@ pub struct Bed {
     pub stop: Option<&'static str>,
     /// Programs that the machine does not have.
     pub lacks: Vec<&'static str>,
+    /// Programs that are others there.
+    pub instead: Vec<(&'static str, PathBuf)>,
     pub root: PathBuf,
     /// Reached by ssh instead: the address and port, and the operator's home.
     pub ssh: Option<(String, u16, PathBuf)>,
     /// By the system's `ssh`.
     pub openssh: bool,
     pub become_root: Option<grid::mesh::Become>,
+    /// Who logs in, where it is reached by ssh.
+    pub user: String,
 }
 
 impl Bed {
@@ -270,10 +277,12 @@ impl Bed {
             timeout: Duration::from_secs(20),
             stop: None,
             lacks: vec![],
+            instead: vec![],
             root,
             ssh: None,
             openssh: false,
             become_root: None,
+            user: "root".to_owned(),
         }
     }
 
@@ -301,13 +310,16 @@ impl Bed {
         let wrapper = self.dir.path().join("shell");
         let mut text = String::from("#!/bin/sh\n");
         let tools = self.dir.path().join("tools");
-        if self.shell == Shell::Busybox || !self.lacks.is_empty() {
+        if self.shell == Shell::Busybox || !self.lacks.is_empty() || !self.instead.is_empty() {
             // A machine of its own: busybox alone, or only what coreutils, tar and a shell are.
             let _ = fs::remove_dir_all(&tools);
             fs::create_dir(&tools).unwrap();
             let busybox = self.shell == Shell::Busybox;
             for tool in TOOLS.iter().filter(|tool| !self.lacks.contains(tool)) {
-                let from = if busybox {
+                let other = self.instead.iter().find(|(name, _)| name == tool);
+                let from = if let Some((_, other)) = other {
+                    other.clone()
+                } else if busybox {
                     PathBuf::from("/bin/busybox")
                 } else {
                     ["/usr/bin", "/bin"]
@@ -378,7 +390,7 @@ impl Bed {
                 name: NodeName::new("atlas").unwrap(),
                 address: self.ssh.as_ref().map(|(address, ..)| address.clone()),
                 port: self.ssh.as_ref().map(|(_, port, _)| *port),
-                user: self.ssh.as_ref().map(|_| "root".to_owned()),
+                user: self.ssh.as_ref().map(|_| self.user.clone()),
                 identity: None,
                 root: AbsolutePath::new(self.root.to_str().unwrap()).unwrap(),
                 become_root: self.become_root,

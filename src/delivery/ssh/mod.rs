@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ssh2::{Channel, ErrorCode, ExtendedData, MethodType};
+use ssh2::{Channel, ErrorCode, MethodType};
 use ssh2_config::SshConfig;
 
 use self::config::Route;
@@ -26,7 +26,7 @@ use self::wire::{Socket, Stop, Wire};
 use super::courier::Target;
 use super::dispatch::CourierSettings;
 use super::error::DeliveryError;
-use super::link::{Courier, Link};
+use super::link::{Courier, Link, READS, keep_said};
 use super::script::{LONGEST, Launch};
 
 /// How long one attempt to connect takes at most, unless ssh_config says otherwise.
@@ -197,13 +197,13 @@ impl Courier for Ssh {
         let mut channel = wire
             .drive(deadline, || wire.session.channel_session())
             .map_err(refused)?;
-        wire.drive(deadline, || {
-            channel.handle_extended_data(ExtendedData::Merge)
-        })
-        .map_err(refused)?;
         wire.drive(deadline, || channel.exec(&line))
             .map_err(refused)?;
-        Ok(Box::new(Line { channel, wire }))
+        Ok(Box::new(Line {
+            channel,
+            wire,
+            said: Vec::new(),
+        }))
     }
 }
 
@@ -211,12 +211,35 @@ impl Courier for Ssh {
 struct Line {
     channel: Channel,
     wire: Wire,
+    /// What came on standard error.
+    said: Vec<u8>,
+}
+
+/// Takes what there is on standard error. It takes up room on the wire until it is read.
+fn hear_error(channel: &mut Channel, said: &mut Vec<u8>) {
+    let mut buffer = [0; 1024];
+    for _ in 0..READS {
+        match channel.stderr().read(&mut buffer) {
+            Ok(n) if n > 0 => keep_said(said, buffer.get(..n).unwrap_or_default()),
+            _ => return,
+        }
+    }
 }
 
 impl Link for Line {
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
-        let channel = &mut self.channel;
-        self.wire.drive_io(deadline, || channel.read(buffer))
+        let (channel, said) = (&mut self.channel, &mut self.said);
+        self.wire.drive_io(deadline, || {
+            let read = channel.read(buffer);
+            if !matches!(read, Ok(1..)) {
+                hear_error(channel, said);
+            }
+            read
+        })
+    }
+
+    fn said(&self) -> &[u8] {
+        &self.said
     }
 
     fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
