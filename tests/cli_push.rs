@@ -181,19 +181,19 @@ fn a_machine_that_holds_what_another_store_sent_is_fenced_until_it_is_taken_over
     insta::assert_snapshot!(fenced.all(), @r#"
     $ grid push cygnus
     try  push 1  maria@lap3
-    round 0  cygnus    named    never sent                            fenced: it holds what another store, or another copy of this one, sent
+    round 0  cygnus    named    never sent                            fenced: it holds what another store sent
              its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
              nothing was changed there
-    round 1  atlas     flushed  never sent                            fenced: it holds what another store, or another copy of this one, sent
+    round 1  atlas     flushed  never sent                            fenced: it holds what another store sent
              its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
              nothing was changed there
-    round 1  borealis  flushed  never sent                            fenced: it holds what another store, or another copy of this one, sent
+    round 1  borealis  flushed  never sent                            fenced: it holds what another store sent
              its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
              nothing was changed there
     fenced: 0 machines sent, 3 failed, 0 already current
-    failed      atlas     fenced: it holds what another store, or another copy of this one, sent
-    failed      borealis  fenced: it holds what another store, or another copy of this one, sent
-    failed      cygnus    fenced: it holds what another store, or another copy of this one, sent
+    failed      atlas     fenced: it holds what another store sent
+    failed      borealis  fenced: it holds what another store sent
+    failed      cygnus    fenced: it holds what another store sent
     ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
     ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (the machine's log is above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
     [exit 8]

@@ -164,7 +164,27 @@ impl From<StoreError> for CommandError {
             StoreError::NotLocked => Exit::Locked,
             _ => Exit::Failed,
         };
-        Self::new(exit, error)
+        let hints = match &error {
+            StoreError::Io { source, .. } => of_a_full_disk(source),
+            _ => Vec::new(),
+        };
+        Self {
+            hints,
+            ..Self::new(exit, error)
+        }
+    }
+}
+
+/// What to do where the controller's disk is full.
+fn of_a_full_disk(error: &std::io::Error) -> Vec<String> {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => vec![
+            "make room there. No account is lost: what was minted before is stored, and after a push that broke off \
+             `grid push --behind` asks the machines and goes on"
+                .to_owned(),
+        ],
+        _ => Vec::new(),
     }
 }
 
@@ -174,7 +194,14 @@ impl From<LockError> for CommandError {
             LockError::Held { .. } | LockError::HolderLives { .. } => Exit::Locked,
             _ => Exit::Failed,
         };
-        Self::new(exit, error)
+        let hints = match &error {
+            LockError::Io { source, .. } => of_a_full_disk(source),
+            _ => Vec::new(),
+        };
+        Self {
+            hints,
+            ..Self::new(exit, error)
+        }
     }
 }
 

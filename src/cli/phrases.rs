@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::push::{Blocker, Problem, Reason};
+use crate::push::{Blocker, FencedBy, Problem, Reason};
 use crate::words::ServiceName;
 
 /// `2 machines`.
@@ -137,12 +137,12 @@ pub(super) fn problem(problem: &Problem) -> String {
         Problem::Refused(why) => format!("failed at {}", failure(why)),
         Problem::RolledBack { failure: why, .. } => format!("failed at {}", failure(why)),
         Problem::Uncertain(why) => format!("uncertain after {}", failure(why)),
-        Problem::Fenced { held: Some(_), .. } => {
-            "fenced: it holds what another store, or another copy of this one, sent".to_owned()
+        Problem::Fenced { by, .. } => match by {
+            FencedBy::AnotherStore => "fenced: it holds what another store sent",
+            FencedBy::ACopy => "fenced: it holds what another copy of this store sent",
+            FencedBy::Nobody => "fenced: it holds nothing, though it was sent to",
         }
-        Problem::Fenced { held: None, .. } => {
-            "fenced: it holds nothing, though it was sent to".to_owned()
-        }
+        .to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::phrases::{self, count};
 use super::ui::{Line, Look, Ui};
 use crate::compose::services::Wait;
 use crate::mesh::Mesh;
-use crate::push::{Blocker, Problem, Report, Verdict, Waiting};
+use crate::push::{Blocker, FencedBy, Problem, Report, Verdict, Waiting};
 use crate::words::{NodeName, ServiceName, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -299,23 +299,32 @@ fn to_mend(report: &Report) -> BTreeSet<&NodeName> {
     report.failed.keys().chain(&report.rolled_back).collect()
 }
 
+/// Machines that hold what the same push sent.
+struct Fenced<'a> {
+    by: FencedBy,
+    token: Option<&'a Token>,
+    nodes: Vec<&'a NodeName>,
+}
+
 /// Who was there, and what taking over does: once for all machines that hold what the same push sent.
 fn fences(report: &Report) -> Vec<String> {
-    let mut by_holder: BTreeMap<Option<String>, (Option<&Token>, Vec<&NodeName>)> = BTreeMap::new();
+    let mut by_holder: BTreeMap<Option<String>, Fenced<'_>> = BTreeMap::new();
     for (node, problem) in &report.failed {
-        if let Problem::Fenced { held, .. } = problem {
+        if let Problem::Fenced { held, by, .. } = problem {
             let holder = held
                 .as_ref()
                 .map(|token| format!("{} {}", token.store, token.push));
-            let (_, nodes) = by_holder
-                .entry(holder)
-                .or_insert_with(|| (held.as_ref(), Vec::new()));
-            nodes.push(node);
+            let fenced = by_holder.entry(holder).or_insert_with(|| Fenced {
+                by: *by,
+                token: held.as_ref(),
+                nodes: Vec::new(),
+            });
+            fenced.nodes.push(node);
         }
     }
     by_holder
         .into_values()
-        .map(|(token, nodes)| {
+        .map(|Fenced { by, token, nodes }| {
             let (names, hold) = match nodes.as_slice() {
                 [node] => (node.to_string(), "holds"),
                 nodes => (phrases::list(nodes), "hold"),
@@ -323,6 +332,12 @@ fn fences(report: &Report) -> Vec<String> {
             let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
             let typed = typed.join(" ");
             match token {
+                Some(token) if by == FencedBy::ACopy => format!(
+                    "{names} {hold} what push {} of this store sent, which this copy of the store does not know: it is an older \
+                     one, or two are in use. Put the newest copy back in its place and push from that; or `grid push {typed} \
+                     --take-over` replaces it, and the other copy is then fenced in its turn",
+                    token.push
+                ),
                 Some(token) => format!(
                     "{names} {hold} what push {} of store {} sent: find out who that was (the machine's log is above) and push \
                      from that store; or `grid push {typed} --take-over` replaces it, and the other store is then fenced in its turn",

@@ -270,7 +270,7 @@ impl Ui {
 
     /// An error, with its causes and hints.
     pub fn error(&mut self, error: &CommandError) {
-        let text = format!("{:#}", error.cause);
+        let text = told(&error.cause);
         for (index, line) in text.lines().enumerate() {
             let begin = Line::new();
             let begin = if index == 0 {
@@ -359,6 +359,21 @@ fn write_err(err: &mut AutoStream<io::Stderr>, bars: &Bars, bytes: &[u8]) {
         Some(bars) => bars.suspend(write),
         None => write(),
     };
+}
+
+/// An error and its causes. A cause that the error before has told already is not told twice.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 #[cfg(test)]

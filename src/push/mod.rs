@@ -20,7 +20,7 @@ pub use behind::{Reason, Standing, standing};
 pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
-pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers};
+pub use report::{Blocker, FencedBy, Problem, Report, Verdict, Waiting, blockers};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::behind::{Standing, standing};
 use super::event::{Event, Summons};
-use super::report::Problem;
+use super::report::{FencedBy, Problem};
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
@@ -284,6 +284,7 @@ impl Run<'_> {
     /// machine uncertain, and loses nothing else.
     fn record(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
         self.unrecorded.insert(node.clone());
+        let ours = self.state.id;
         let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
@@ -321,7 +322,10 @@ impl Run<'_> {
                 None
             }
             // It stays uncertain: the next push asks again, and no status calls it current.
-            Outcome::Fenced { held, log } => Some(Problem::Fenced { held, log }),
+            Outcome::Fenced { held, log } => {
+                let by = FencedBy::of(held.as_ref(), ours);
+                Some(Problem::Fenced { held, by, log })
+            }
         };
         if let Some(problem) = problem {
             self.fail(node, problem);
@@ -360,7 +364,8 @@ impl Run<'_> {
             }
             Outcome::Fenced { held, log } => {
                 self.doubt(node, parcel);
-                self.fail(node, Problem::Fenced { held, log });
+                let by = FencedBy::of(held.as_ref(), self.state.id);
+                self.fail(node, Problem::Fenced { held, by, log });
             }
             Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
                 self.doubt(node, parcel);

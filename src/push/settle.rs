@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::PushError;
 use super::event::Event;
-use super::report::Problem;
+use super::report::{FencedBy, Problem};
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Question};
@@ -74,6 +74,7 @@ impl Run<'_> {
             return self.fail(
                 node,
                 Problem::Fenced {
+                    by: FencedBy::of(holding.token.as_ref(), self.state.id),
                     held: holding.token,
                     log: holding.log,
                 },

@@ -92,7 +92,7 @@ impl From<Problem> for ProblemView {
                 Self::RolledBack(view)
             }
             Problem::Uncertain(failure) => Self::Uncertain(failure.into()),
-            Problem::Fenced { held, log } => Self::Fenced(FenceView {
+            Problem::Fenced { held, log, .. } => Self::Fenced(FenceView {
                 held: held.map(String::from),
                 log,
             }),
