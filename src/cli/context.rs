@@ -290,7 +290,21 @@ impl Context {
     /// When the declaration is wrong, the lock is held, or the store cannot be opened.
     pub fn writing(&mut self, what: &str, wait: Duration) -> Result<Writing, CommandError> {
         // A declaration that is wrong is told at once, and leaves no store behind.
-        let (folder, _) = self.load()?;
+        let (folder, loaded) = self.load()?;
+        self.writing_to(folder, loaded, what, wait)
+    }
+
+    /// The same for a declaration that was read without the lock. It is read again only if it changed meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Context::writing`].
+    pub fn writing_to(
+        &mut self,
+        folder: Utf8PathBuf,
+        loaded: Loaded,
+        what: &str,
+        wait: Duration,
+    ) -> Result<Writing, CommandError> {
         let identity = self.identity()?;
         let place = self.place(&folder);
         let lock = MeshLock::take(&place, self.holder(what), wait)?;
@@ -298,7 +312,7 @@ impl Context {
             let text = format!("note: {dead} died and left the lock of this mesh behind");
             self.ui.note(&super::ui::Line::of(text));
         }
-        let loaded = mesh::load(&folder)?;
+        let loaded = mesh::load_again(&folder, loaded)?;
         let public = identity.public();
         let mut store =
             SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;

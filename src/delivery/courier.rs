@@ -90,7 +90,7 @@ pub enum Heard {
     Settled(Outcome),
     /// The end of a question.
     Answered(Answer),
-    /// Of the machine that was heard last: for the moment nobody else has anything to tell. What was put off until
+    /// Of a machine that has settled: for a short while nobody else may have anything to tell. What was put off until
     /// then is to be done now.
     Lull,
 }
@@ -100,7 +100,7 @@ pub enum Heard {
 /// Every call returns once all machines have settled, each within its deadline. `hear` is called on
 /// the caller's thread, so that it can record an acknowledgement before the next is looked at; exactly
 /// one `Settled` (or `Answered`) a machine, and nothing of that machine after it but a `Lull`. A `Settled`
-/// that no other follows at once is followed by a `Lull`, or by the end of the call.
+/// is followed within a short while by a `Lull`, or by the end of the call.
 pub trait Dispatch {
     /// Sends each parcel.
     fn send(&mut self, parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard));

@@ -32,6 +32,8 @@ use crate::words::NodeName;
 
 /// The first pause before a connection is tried again; each further one is twice as long, give or take a half.
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
+/// The longest that the end of a send waits for others to be recorded with, in one commit.
+const LULL: Duration = Duration::from_millis(150);
 /// How long a send waits for the machine's lock.
 const SEND_WAITS: Duration = Duration::from_secs(5);
 /// How long a question waits for it: the send that was interrupted may still run there.
@@ -155,19 +157,26 @@ impl Couriers {
             });
         }
         drop(tell);
-        while let Ok((mut node, mut what, mut until)) = heard.recv() {
-            let mut is_end = false;
-            loop {
-                is_end |= !matches!(what, Heard::Progress(_));
-                hear(&node, what);
-                drop(until);
-                match heard.try_recv() {
-                    Ok(next) => (node, what, until) = next,
-                    Err(_) => break,
+        let mut first_end: Option<(NodeName, Instant)> = None;
+        loop {
+            let next = match &first_end {
+                None => heard.recv().ok(),
+                Some((_, at)) => heard.recv_timeout(LULL.saturating_sub(at.elapsed())).ok(),
+            };
+            match (next, &mut first_end) {
+                (Some((node, what, until)), first) => {
+                    if first.is_none() && !matches!(what, Heard::Progress(_)) {
+                        *first = Some((node.clone(), Instant::now()));
+                    }
+                    hear(&node, what);
+                    drop(until);
                 }
-            }
-            if is_end {
-                hear(&node, Heard::Lull);
+                // Nothing more for a while, or nobody is left to tell anything.
+                (None, Some((node, _))) => {
+                    hear(node, Heard::Lull);
+                    first_end = None;
+                }
+                (None, None) => break,
             }
         }
     }

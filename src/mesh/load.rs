@@ -39,6 +39,17 @@ pub fn load(folder: &Utf8Path) -> Result<Loaded, Diagnostics> {
     load_as(folder, &this_version())
 }
 
+/// The declaration in `folder` as it is now: `before`, if no byte of it changed since, else read anew.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_again(folder: &Utf8Path, before: Loaded) -> Result<Loaded, Diagnostics> {
+    if Sources::read(folder)?.digest == before.digest {
+        return Ok(before);
+    }
+    load(folder)
+}
+
 /// This grid.
 fn this_version() -> semver::Version {
     // Cargo gives three numbers, always.

@@ -37,6 +37,6 @@ pub use declaration::{
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};
 pub use init::starter;
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_again};
 pub use schema::schema;
 pub use select::{SelectError, Selector, nearest, select};

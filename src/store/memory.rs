@@ -1,6 +1,6 @@
 //! A store in memory, for simulated meshes and tests: it can be told to fail, or to die, at a commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -97,27 +97,24 @@ impl MemoryStore {
         Ok(())
     }
 
-    fn apply(&mut self, change: Change) {
+    fn apply(&mut self, change: &Change) {
+        self.state.apply(change);
         match change {
-            Change::Push(number) => self.state.push = number,
-            Change::Provision(id, provision) => self.state.provisions.insert(id, provision),
-            Change::Machine(node, machine) => {
-                self.state.fleet.insert(node, machine);
-            }
-            Change::ForgetMachine(node) => {
-                self.state.fleet.remove(&node);
-            }
             Change::Content(digest, bytes) => {
-                self.contents.entry(digest).or_insert(bytes);
+                self.contents
+                    .entry(*digest)
+                    .or_insert_with(|| Arc::clone(bytes));
             }
-            Change::DropContent(digest) => {
-                self.contents.remove(&digest);
-            }
+            Change::KeepContents(kept) => self.contents.retain(|digest, _| kept.contains(digest)),
             Change::Journal(entry) => {
-                let (head, bytes) = self.head.chain(entry);
+                let (head, bytes) = self.head.chain(entry.clone());
                 self.head = head;
                 self.journal.push(bytes);
             }
+            Change::Push(_)
+            | Change::Provision(..)
+            | Change::Machine(..)
+            | Change::ForgetMachine(_) => {}
         }
     }
 }
@@ -140,7 +137,7 @@ impl Store for MemoryStore {
         }
         check_contents(changes)?;
         for change in changes {
-            self.apply(change.clone());
+            self.apply(change);
         }
         self.alive()
     }
@@ -151,13 +148,6 @@ impl Store for MemoryStore {
             .contents
             .get(digest)
             .map(|bytes| bytes.as_ref().clone()))
-    }
-
-    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError> {
-        self.alive()?;
-        let before = self.contents.len();
-        self.contents.retain(|digest, _| keep.contains(digest));
-        Ok(before.saturating_sub(self.contents.len()))
     }
 
     fn journal(&mut self, last: usize) -> Result<Vec<JournalRecord>, StoreError> {
@@ -186,6 +176,8 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn store() -> MemoryStore {
@@ -225,7 +217,9 @@ mod tests {
         let kept = Digest::of(b"a");
         store.commit(&[content(kept, b"a".to_vec())]).unwrap();
         assert_eq!(store.content(&kept).unwrap().unwrap().as_slice(), b"a");
-        assert_eq!(store.prune(&BTreeSet::new()).unwrap(), 1);
+        store
+            .commit(&[Change::KeepContents(BTreeSet::new())])
+            .unwrap();
         assert!(store.content(&kept).unwrap().is_none());
     }
 }

@@ -80,12 +80,6 @@ pub trait Store {
         Ok(found)
     }
 
-    /// Drops every content that is not in `keep` (see [`State::contents`]); returns how many. May follow a commit.
-    ///
-    /// # Errors
-    /// Those of [`Store::commit`].
-    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError>;
-
     /// The `last` newest entries of the journal, oldest first; at most [`JournalRecord::LISTED_MOST`].
     ///
     /// # Errors
@@ -131,7 +125,7 @@ impl State {
     }
 
     /// Every content that the last sent or an unsettled attempt of some machine mentions: what
-    /// [`Store::prune`] has to keep.
+    /// [`Change::KeepContents`] has to name.
     #[must_use]
     pub fn contents(&self) -> BTreeSet<Digest> {
         self.fleet
@@ -142,6 +136,23 @@ impl State {
             })
             .flat_map(|manifest| manifest.files().map(|file| file.sha256))
             .collect()
+    }
+
+    /// The state after a change. Contents and the journal are no part of it.
+    pub(super) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Push(number) => self.push = *number,
+            Change::Provision(id, provision) => {
+                self.provisions.insert(id.clone(), provision.clone());
+            }
+            Change::Machine(node, machine) => {
+                self.fleet.insert(node.clone(), machine.clone());
+            }
+            Change::ForgetMachine(node) => {
+                self.fleet.remove(node);
+            }
+            Change::Content(..) | Change::KeepContents(_) | Change::Journal(_) => {}
+        }
     }
 }
 
@@ -158,8 +169,8 @@ pub enum Change {
     ForgetMachine(NodeName),
     /// A content, at most [`CONTENT_MOST`] bytes; one that is kept already is not written again.
     Content(Digest, Arc<Zeroizing<Vec<u8>>>),
-    /// A content that nobody needs any more.
-    DropContent(Digest),
+    /// Every other content goes (see [`State::contents`]).
+    KeepContents(BTreeSet<Digest>),
     /// An entry of the journal; the store numbers and chains it.
     Journal(Entry),
 }
@@ -173,7 +184,7 @@ impl fmt::Debug for Change {
             Self::Machine(node, machine) => write!(f, "Machine({node}, {machine:?})"),
             Self::ForgetMachine(node) => write!(f, "ForgetMachine({node})"),
             Self::Content(digest, bytes) => write!(f, "Content({digest:?}, {})", bytes.len()),
-            Self::DropContent(digest) => write!(f, "DropContent({digest:?})"),
+            Self::KeepContents(kept) => write!(f, "KeepContents({})", kept.len()),
             Self::Journal(entry) => write!(f, "Journal({entry:?})"),
         }
     }

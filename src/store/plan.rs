@@ -8,7 +8,7 @@ use super::record::{self, HeadRecord, MachineRecord, ProvisionRecord, name};
 use super::vault::{Changed, Vault};
 use super::{Change, StoreError, check_contents};
 use crate::compose::sent::Machine;
-use crate::words::NodeName;
+use crate::words::{Digest, NodeName};
 
 /// The changes of one commit, as they add up. A later one sees what an earlier one did.
 pub(super) struct Plan<'v, 'r> {
@@ -65,10 +65,22 @@ impl<'v, 'r> Plan<'v, 'r> {
                     self.put(name, bytes);
                 }
             }
-            Change::DropContent(digest) => {
-                self.changed.insert(name::content(digest), None);
-            }
+            Change::KeepContents(kept) => self.keep_contents(kept)?,
             Change::Journal(entry) => self.journal(entry),
+        }
+        Ok(())
+    }
+
+    fn keep_contents(&mut self, kept: &BTreeSet<Digest>) -> Result<(), StoreError> {
+        let kept: BTreeSet<String> = kept.iter().map(name::content).collect();
+        let is_content = |name: &&String| name.starts_with(name::CONTENTS);
+        let mut there: BTreeSet<String> = self.changed.keys().filter(is_content).cloned().collect();
+        self.vault.rows.scan(name::CONTENTS, &mut |name, _| {
+            there.insert(name.to_owned());
+            Ok(())
+        })?;
+        for name in there.difference(&kept) {
+            self.changed.insert(name.clone(), None);
         }
         Ok(())
     }

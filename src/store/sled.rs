@@ -42,6 +42,8 @@ pub struct SledStore {
     access: Access,
     /// The data key as it was last opened, with the text that it was wrapped in.
     known: Option<(Vec<u8>, Arc<Sealer>)>,
+    /// What it holds, as it was last read or written under the mesh lock; nobody else changes it as long as that is held.
+    held: Option<State>,
 }
 
 /// What compacting did, in bytes of all files.
@@ -119,8 +121,8 @@ impl SledStore {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let mut store = Self::open_locked(lock, identity, declared);
-        match store.with(|_, _| Ok(())) {
-            Ok(()) => Ok(store),
+        match store.load() {
+            Ok(_) => Ok(store),
             Err(StoreError::Missing { .. }) => {
                 let Self {
                     identity, access, ..
@@ -140,6 +142,7 @@ impl SledStore {
             identity,
             access,
             known: None,
+            held: None,
         }
     }
 
@@ -305,10 +308,20 @@ impl SledStore {
 
 impl Store for SledStore {
     fn load(&mut self) -> Result<State, StoreError> {
-        self.with(|_, vault| vault.load())
+        let is_alone = self.writer().is_ok();
+        if let Some(held) = self.held.as_ref().filter(|_| is_alone) {
+            return Ok(held.clone());
+        }
+        let state = self.with(|_, vault| vault.load())?;
+        if is_alone {
+            self.held = Some(state.clone());
+        }
+        Ok(state)
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        // Whatever goes wrong from here on, what it holds is read anew.
+        let held = self.held.take();
         let holder = self.writer()?.clone();
         let transaction = Transaction::open(&self.place, &holder)?;
         let vault = self.vault(&transaction)?;
@@ -325,6 +338,10 @@ impl Store for SledStore {
         transaction.apply(changed)?;
         self.settle(transaction, store, commits.saturating_add(1))?;
         self.known = Some(known);
+        self.held = held.map(|mut held| {
+            changes.iter().for_each(|change| held.apply(change));
+            held
+        });
         Ok(())
     }
 
@@ -343,17 +360,6 @@ impl Store for SledStore {
             });
             found.collect()
         })
-    }
-
-    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError> {
-        self.writer()?;
-        let unneeded = self.with(|_, vault| vault.unneeded(keep))?;
-        if unneeded.is_empty() {
-            return Ok(0);
-        }
-        let changes: Vec<Change> = unneeded.iter().copied().map(Change::DropContent).collect();
-        self.commit(&changes)?;
-        Ok(unneeded.len())
     }
 
     fn journal(&mut self, last: usize) -> Result<Vec<JournalRecord>, StoreError> {

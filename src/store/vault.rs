@@ -1,7 +1,7 @@
 //! What a store is, whatever the backend: named rows, each a sealed record; and what reading and changing
 //! one means. A backend only gives rows and takes a set of changed ones, in one atomic step.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -160,21 +160,6 @@ impl<'a> Vault<'a> {
 
     pub fn content(&self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         self.get(&name::content(digest))
-    }
-
-    /// The contents that are not among `keep`.
-    pub fn unneeded(&self, keep: &BTreeSet<Digest>) -> Result<Vec<Digest>, StoreError> {
-        let mut found = Vec::new();
-        self.rows.scan(name::CONTENTS, &mut |name, _| {
-            let digest = name.strip_prefix(name::CONTENTS).map(str::parse::<Digest>);
-            found.extend(
-                digest
-                    .and_then(Result::ok)
-                    .filter(|digest| !keep.contains(digest)),
-            );
-            Ok(())
-        })?;
-        Ok(found)
     }
 
     pub fn journal(&self, last: usize) -> Result<Vec<JournalRecord>, StoreError> {

@@ -60,9 +60,6 @@ impl Store for Shared {
     fn content(&mut self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         self.store.borrow_mut().content(digest)
     }
-    fn prune(&mut self, keep: &BTreeSet<Digest>) -> Result<usize, StoreError> {
-        self.store.borrow_mut().prune(keep)
-    }
     fn journal(&mut self, last: usize) -> Result<Vec<JournalRecord>, StoreError> {
         self.store.borrow_mut().journal(last)
     }

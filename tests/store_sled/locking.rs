@@ -14,10 +14,6 @@ fn a_store_that_was_opened_to_read_writes_nothing() {
         store.commit(&push(21)),
         Err(StoreError::NotLocked)
     ));
-    assert!(matches!(
-        store.prune(&[].into()),
-        Err(StoreError::NotLocked)
-    ));
     assert_eq!(store.load().unwrap().push, 20);
 }
 

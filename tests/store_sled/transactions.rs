@@ -64,12 +64,38 @@ fn contents_are_kept_once_and_pruned_when_no_machine_mentions_them() {
     }
     let state = store.load().unwrap();
     assert_eq!(state.contents().len(), 20);
-    assert_eq!(store.prune(&state.contents()).unwrap(), 0);
+    store
+        .commit(&[Change::KeepContents(state.contents())])
+        .unwrap();
+    assert!(store.content(&content(1).0).unwrap().is_some());
     store.commit(&[Change::ForgetMachine(node(1))]).unwrap();
     let keep: BTreeSet<Digest> = store.load().unwrap().contents();
-    assert_eq!(store.prune(&keep).unwrap(), 1);
+    store.commit(&[Change::KeepContents(keep)]).unwrap();
     assert!(store.content(&content(1).0).unwrap().is_none());
     assert!(store.content(&content(2).0).unwrap().is_some());
+}
+
+#[test]
+fn what_a_writer_knows_under_its_lock_is_what_a_reader_finds_on_disk() {
+    let home = Home::filled();
+    let mut store = home.write();
+    assert_eq!(store.load().unwrap(), home.read().load().unwrap());
+    let changes = [
+        Change::Push(21),
+        Change::ForgetMachine(node(4)),
+        Change::Machine(node(3), machine(3, content(5).0)),
+        Change::Journal(entry(21)),
+    ];
+    store.commit(&changes).unwrap();
+    let known = store.load().unwrap();
+    assert_eq!((known.push, known.fleet.len()), (21, 19));
+    assert_eq!(known, home.read().load().unwrap());
+    let wrong = Change::Content(
+        Digest::of(b"other"),
+        std::sync::Arc::new(zeroize::Zeroizing::new(b"another".to_vec())),
+    );
+    assert!(store.commit(&[Change::Push(99), wrong]).is_err());
+    assert_eq!(store.load().unwrap(), known);
 }
 
 #[test]

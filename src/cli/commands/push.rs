@@ -101,9 +101,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         return dry_run(context, arguments);
     }
     // A misspelt name is told before a lock is waited for.
-    let (_, loaded) = context.load()?;
+    let (folder, loaded) = context.load()?;
     named(context, &loaded.mesh, arguments)?;
-    let mut writing = context.writing("push", arguments.wait.unwrap_or(Duration::ZERO))?;
+    let wait = arguments.wait.unwrap_or(Duration::ZERO);
+    let mut writing = context.writing_to(folder, loaded, "push", wait)?;
     let gate = context.gate()?;
     let orders = orders(
         context,
@@ -407,8 +408,10 @@ fn write_down(
             (node.clone(), touched)
         })
         .collect();
-    writing.store.commit(&[Change::Journal(entry)])?;
-    writing.store.prune(&state.contents())?;
+    let kept = state.contents();
+    writing
+        .store
+        .commit(&[Change::Journal(entry), Change::KeepContents(kept)])?;
     Ok(())
 }
 
