@@ -41,6 +41,7 @@ bed_close() {
   for broker in "${BROKERS[@]:-}"; do [ -z "$broker" ] || rabbitmq_stop "$broker"; done
   for pid in "$B"/sshd/*.pid "$B"/*.pid; do [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null; done
   jobs -p | xargs -r kill 2>/dev/null
+  if declare -F apart_close >/dev/null; then apart_close; fi
   if [ "${KEEP:-}" = 1 ]; then echo "kept: $B"; else rm -rf "$B"; fi
   exit "$code"
 }
