@@ -20,7 +20,6 @@ use std::time::Duration;
 use bed::{Operator, Used, conditions, middle};
 use camino::Utf8PathBuf;
 use grid::cli::sources::FsSources;
-use grid::compose::sent::Fleet;
 use grid::delivery::Gate;
 use grid::push::{Named, Orders, Ports, Pretend, Verdict, push};
 use grid::store::{Holder, Identity, MeshLock, Place, SledStore, SystemChance};
@@ -91,7 +90,7 @@ fn of_machines(count: usize) -> Operator {
     };
     let ports = Ports {
         store: &mut store,
-        couriers: &mut Pretend::new(Fleet::new()),
+        couriers: &mut Pretend,
         sources: Arc::new(FsSources::new(
             folder,
             mesh.secrets.clone(),

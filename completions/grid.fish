@@ -207,7 +207,7 @@ complete -c grid -n "__fish_grid_using_subcommand provisions" -s v -l verbose -d
 complete -c grid -n "__fish_grid_using_subcommand provisions" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand provisions" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand provisions" -s h -l help -d 'Print help'
-complete -c grid -n "__fish_grid_using_subcommand compose" -l out -d 'Write the release to this folder, which must be new or empty' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand compose" -l out -d 'Write the release to this folder, which must be new or empty; with @TAG, to a folder in it for each machine' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand compose" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand compose" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'

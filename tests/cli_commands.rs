@@ -176,7 +176,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     ! error: a hold until 2001-01-01 would have ended already
     [exit 2]
     $ grid forget atlas --yes
-    ! error: atlas was never sent to: there is nothing to forget
+    ! error: nothing was ever sent to atlas: there is nothing to forget
     [exit 2]
     $ grid compose atlsa
     ! error: there is no machine atlsa in this mesh; did you mean atlas?
@@ -269,7 +269,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     $ grid push --behind
     try  push 6  maria@lap3
     round 0  atlas     flushed  grants of accounts: +billing (generation 4)  sent [TIME] s, loaded accounts
-    round 1  borealis  flushed  services/billing, 8 files             sent [TIME] s, check ok
+    round 1  borealis  flushed  billing comes, 8 files                sent [TIME] s, check ok
     done: 2 machines sent, 0 failed, 1 already current
     "#);
 }
@@ -339,12 +339,12 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     borealis  current
     2 machines: 2 current
     $ grid history
-    1     [WHEN]  ok        push 1      maria@lap3  grid push --all
-    2     [WHEN]  ok                    maria@lap3  grid unassign billing
-    3     [WHEN]  ok        push 2      maria@lap3  grid push --behind
-    4     [WHEN]  ok        push 3      maria@lap3  grid push --behind
-    5     [WHEN]  ok                    maria@lap3  grid forget cygnus --service notice --yes
-    6     [WHEN]  ok                    maria@lap3  grid forget cygnus --yes
+    2     [WHEN]  ok              push 1    maria@lap3  grid push --all
+    3     [WHEN]  ok                        maria@lap3  grid unassign billing
+    5     [WHEN]  ok              push 2    maria@lap3  grid push --behind
+    7     [WHEN]  ok              push 3    maria@lap3  grid push --behind
+    8     [WHEN]  ok                        maria@lap3  grid forget cygnus --service notice --yes
+    9     [WHEN]  ok                        maria@lap3  grid forget cygnus --yes
     "#);
 }
 
@@ -398,22 +398,74 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     }
     let refused = bench.grid(&["assign", "billing", "borealis"]).exits(7);
     let unlock = bench.grid(&["unlock"]).exits(7);
-    // Reading waits for no push.
-    bench.grid(&["status"]).exits(0);
+    // Reading waits for no push, and tells that one runs.
+    let status = bench.grid(&["status", "atlas"]).exits(0);
+    let history = bench.grid(&["history", "--last", "1"]).exits(0);
+    let json = bench.grid(&["status", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(view["running"]["pid"], push.id());
     bench.file("machines/cygnus/go", "");
     let waited = bench.grid(&["push", "--behind", "--wait=60s"]).exits(0);
     assert!(push.wait().unwrap().success());
     let free = bench.grid(&["unlock"]).exits(0);
     assert!(waited.stdout().contains("done"));
-    insta::assert_snapshot!(refused.all() + &unlock.all() + &free.all(), @r#"
+    let after = bench.grid(&["status", "atlas"]).exits(0);
+    assert!(!after.stdout().contains("runs"), "{}", after.all());
+    let seen = [refused, unlock, status, history, free].map(|seen| seen.all());
+    insta::assert_snapshot!(seen.concat(), @r#"
     $ grid assign billing borealis
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh: wait for it with --wait, or `grid unlock` if that process is gone for good
     [exit 7]
     $ grid unlock
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock and its process is running on this host: wait for it, or end process [PID]
     [exit 7]
+    $ grid status atlas
+    try  last push 2
+    a push runs: maria@lap3, process [PID], since [WHEN]
+    atlas  current
+    1 machine: 1 current
+    $ grid history --last 1
+    3     [WHEN]  runs            push 2    maria@lap3  grid push cygnus
     $ grid unlock
     nobody held the lock
+    "#);
+}
+
+#[test]
+fn a_push_that_is_killed_stands_in_the_journal_as_killed_or_lost() {
+    let bench = three_machines();
+    bench.grid(&["push", "--all"]).exits(0);
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
+    );
+    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
+    while !bench.path("machines/cygnus/applying").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
+    }
+    push.kill().unwrap();
+    push.wait().unwrap();
+    bench.file("machines/cygnus/go", "");
+    let mut all = bench.grid(&["history"]).exits(0).all();
+    all.push_str(&bench.grid(&["history", "2"]).exits(0).all());
+    bench.grid(&["push", "--behind"]).exits(0);
+    all.push_str(&bench.grid(&["history", "--last", "2"]).exits(0).all());
+    let json = bench.grid(&["history", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    let entries = view["entries"].as_array().unwrap().iter();
+    let fates: Vec<_> = entries.map(|entry| entry["unended"].as_str()).collect();
+    assert_eq!(fates, [None, Some("killed-or-lost"), None]);
+    insta::assert_snapshot!(all, @r#"
+    $ grid history
+    2     [WHEN]  ok              push 1    maria@lap3  grid push --all
+    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
+    $ grid history 2
+    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
+    ! next: what it sent is uncertain: `grid status` says where, and `grid push --behind` asks those machines first and goes on
+    $ grid history --last 2
+    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
+    5     [WHEN]  ok              push 3    maria@lap3  grid push --behind
     "#);
 }
 

@@ -22,7 +22,7 @@ fn a_good_push_flushes_the_provider_by_name_and_a_second_one_transfers_nothing()
     try  push 2  maria@lap3
     round 0  borealis  named    billing waits for accounts on atlas
     round 1  atlas     flushed  grants of accounts: +billing          sent [TIME] s, loaded accounts
-    round 2  borealis  named    services/billing, 8 files             sent [TIME] s, check ok
+    round 2  borealis  named    billing comes, 8 files                sent [TIME] s, check ok
     done: 2 machines sent, 0 failed, 1 already current
     $ grid push borealis
     try  push 3  maria@lap3
@@ -50,7 +50,7 @@ fn a_consumer_whose_provider_is_on_hold_waits_and_the_hint_is_what_blocks_it() {
     round 0  borealis  named    billing waits for accounts on atlas
     contact  borealis  named    verified, nothing to mend
     incomplete: 0 machines sent, 0 failed, 2 already current, 1 waits, 1 on hold: atlas (in the rack on Monday)
-    waits       borealis  billing waits for accounts: atlas is on hold (in the rack on Monday)
+    waits       borealis  billing waits for accounts on atlas: atlas is on hold (in the rack on Monday)
     on hold     atlas     its list of accounts is not what it should be
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: `grid unhold atlas` ends its hold, `grid push --behind` then sends what it lacks
@@ -111,19 +111,19 @@ fn a_failed_push_says_what_failed_what_was_put_back_and_what_was_not_started() {
     $ grid push borealis
     try  push 2  maria@lap3
     round 0  borealis  named    billing waits for accounts on atlas
-    round 1  atlas     flushed  grants of accounts: +billing; services/accounts, 1 file changed  failed at load of accounts: it exited with 1
+    round 1  atlas     flushed  grants of accounts: +billing; 1 file of accounts changed  failed at load of accounts: it exited with 1
              accounts | disk full
              put back: the previous release is in force again
     contact  borealis  named    verified, nothing to mend
     incomplete: 0 machines sent, 1 failed, 2 already current, 1 waits
     failed      atlas     failed at load of accounts: it exited with 1
-    waits       borealis  billing waits for accounts: atlas failed
+    waits       borealis  billing waits for accounts on atlas: atlas failed
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: mend what is wrong on atlas, then `grid push --behind` finishes this
     [exit 4]
     $ grid status
     try  last push 2
-    atlas     rolled back  grants of accounts: +billing; services/accounts, 1 file changed
+    atlas     rolled back  grants of accounts: +billing; 1 file of accounts changed
     borealis  waits        billing waits for accounts on atlas: atlas failed
     cygnus    current
     3 machines: 1 current, 1 waits, 1 rolled back
@@ -161,7 +161,7 @@ fn an_apply_that_fails_is_rolled_back_and_its_output_is_shown_under_the_services
     insta::assert_snapshot!(failed.all(), @r#"
     $ grid push cygnus
     try  push 2  maria@lap3
-    round 0  cygnus    named    services/notice, 2 files changed      failed at apply of notice: it exited with 3
+    round 0  cygnus    named    1 file of notice changed; command of notice changed: apply  failed at apply of notice: it exited with 3
              notice | no such printer
              put back: the previous release is in force again
     incomplete: 0 machines sent, 1 failed, 2 already current
@@ -195,7 +195,7 @@ fn a_machine_that_holds_what_another_store_sent_is_fenced_until_it_is_taken_over
     failed      borealis  fenced: it holds what another store sent
     failed      cygnus    fenced: it holds what another store sent
     ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
-    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (the machine's log is above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
+    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
     [exit 8]
     "#);
     bench.grid(&["push", "--all", "--take-over"]).exits(0);
@@ -217,13 +217,13 @@ fn rounds_that_run_out_are_exit_5_and_the_next_push_goes_on() {
     round 0  borealis  named    billing waits for accounts on atlas
     round 1  atlas     flushed  grants of accounts: +billing          sent [TIME] s, loaded accounts
     out of rounds: 1 machine sent, 0 failed, 1 already current, 1 behind
-    behind      borealis  services/billing, 8 files
+    behind      borealis  billing comes, 8 files
     ! exit 5: rounds ran out
     ! next: `grid push --behind` goes on from here; --max-rounds sets how many rounds a push may take
     [exit 5]
     $ grid push --behind
     try  push 3  maria@lap3
-    round 0  borealis  flushed  services/billing, 8 files             sent [TIME] s, check ok
+    round 0  borealis  flushed  billing comes, 8 files                sent [TIME] s, check ok
     done: 1 machine sent, 0 failed, 2 already current
     "#);
 }
@@ -245,16 +245,16 @@ fn a_dry_run_says_what_would_be_minted_and_sent_and_does_neither() {
     insta::assert_snapshot!(before.all() + &after.all(), @r#"
     $ grid push --all --dry-run
     try  dry run of push 1  maria@lap3
-    minted   accounts/billing, generation 1
-    round 0  atlas     named    never sent                            would be sent
+    to mint  accounts/billing, generation 1
+    round 0  atlas     named    never sent                            would be sent 5 files, 1.4 KiB
     round 0  borealis  named    billing waits for accounts on atlas
-    round 0  cygnus    named    never sent                            would be sent
-    round 1  borealis  named    never sent                            would be sent
+    round 0  cygnus    named    never sent                            would be sent 1 file, 27 bytes
+    round 1  borealis  named    never sent                            would be sent 8 files, 677 bytes
     dry run: 3 machines to send, 0 failed, 0 already current
     ! nothing was minted, sent or written
     $ grid push --behind --dry-run
     try  dry run of push 2  maria@lap3
-    round 0  cygnus    flushed  services/notice, 1 file changed       would be sent
+    round 0  cygnus    flushed  1 file of notice changed              would be sent 1 file, 8 bytes
     dry run: 1 machine to send, 0 failed, 2 already current
     ! nothing was minted, sent or written
     "#);

@@ -56,7 +56,7 @@ fn an_older_copy_of_the_store_is_fenced_and_the_newest_one_goes_on() {
     let fenced = bench.grid(&["push", "atlas", "borealis"]).exits(8);
     let told = fenced.all();
     for says in [
-        "fenced: it holds what another copy of this store sent",
+        "fenced: it holds what a later push (2) of another copy of this store sent",
         "what push 2 of this store sent, which this copy of the store does not know",
         "Put the newest copy back in its place and push from that; or `grid push atlas borealis --take-over`",
     ] {

@@ -274,7 +274,7 @@ fn a_probe_tells_who_answers_who_does_not_and_who_holds_what_another_sent() {
     try  last push 1
     atlas     current      it answers
     borealis  current      it holds nothing, though it was sent to
-    cygnus    current      it holds what another store, or another copy of this one, sent ([TOKEN])
+    cygnus    current      it holds what an earlier push of this store, or of a copy of it, sent ([TOKEN])
     dorado    never sent   it cannot be asked: connecting: 127.0.0.1:1: connection refused: nobody listens there
     4 machines: 3 current, 1 never sent
     ! next: `grid push --behind` sends to every machine that is behind

@@ -48,7 +48,7 @@ fn a_provider_at_another_address_is_told_of_its_consumers_before_they_are_sent_t
     assert!(holds_a_release(&bench, "machines/anew/grid"));
     let all = pushed.all();
     let provider = all.find("round 1  atlas").or(all.find("round 0  atlas"));
-    let consumer = all.rfind("borealis  named    services/billing");
+    let consumer = all.rfind("borealis  named    billing gets other settings of accounts");
     assert!(provider.is_some() && provider < consumer, "{all}");
     assert_eq!(
         bench.read("machines/borealis/grid/current/services/billing/bindings/accounts/host"),

@@ -1,5 +1,6 @@
 //! What every command starts from: where the mesh is, who asks, and how its store is opened.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use super::sources::FsSources;
 use super::ui::{Line, Look, Ui};
 use super::{GlobalArgs, interrupt, who};
 use crate::delivery::Gate;
-use crate::mesh::{self, Loaded, Mesh};
+use crate::mesh::{self, Loaded, Mesh, SelectError, Selector, select};
 use crate::store::{
     Change, Entry, Holder, Identity, IdentityError, MeshLock, Outcome, Place, SledStore, State,
-    Store, StoreError, Touched,
+    Store, StoreError, Touched, running,
 };
 use crate::words::{Era, NodeName, StoreId};
 
@@ -173,7 +174,16 @@ impl Context {
     /// When there is none.
     pub fn folder(&self) -> Result<Utf8PathBuf, CommandError> {
         if let Some(folder) = &self.mesh_dir {
-            return Ok(folder.clone());
+            if folder.is_dir() {
+                return Ok(folder.clone());
+            }
+            let what = match folder.file_name() {
+                _ if !folder.exists() => "there is no folder",
+                Some("mesh.toml") => "name the folder that it lies in, not the file",
+                _ => "not a folder, but a file",
+            };
+            return Err(CommandError::usage(format!("--mesh {folder}: {what}"))
+                .hint("`--mesh DIR`, or $GRID_MESH, names the folder of a mesh.toml; `grid init DIR` makes one"));
         }
         let here = std::env::current_dir()
             .map_err(|e| CommandError::failed(format!("the current folder is gone: {e}")))?;
@@ -209,6 +219,50 @@ impl Context {
         Ok((folder, loaded))
     }
 
+    /// The machines that are named: by name, or by `@tag`.
+    ///
+    /// # Errors
+    /// When a name or a tag names none. One that left the declaration and may still hold what it was sent is told apart.
+    pub fn choose(
+        &self,
+        folder: &Utf8Path,
+        mesh: &Mesh,
+        texts: &[String],
+    ) -> Result<BTreeSet<NodeName>, CommandError> {
+        let selectors: Vec<Selector> = texts
+            .iter()
+            .map(|text| {
+                let Ok(selector) = text.parse();
+                selector
+            })
+            .collect();
+        select(mesh, &selectors).map_err(|error| match &error {
+            SelectError::UnknownNode { name, .. } => self
+                .undeclared(folder, name)
+                .unwrap_or_else(|| error.into()),
+            SelectError::UnknownTag { .. } => error.into(),
+        })
+    }
+
+    /// What is to be said of a machine that the declaration does not have, if the store knows it. What goes wrong
+    /// here is not what was asked for.
+    fn undeclared(&self, folder: &Utf8Path, name: &str) -> Option<CommandError> {
+        let mut store = self.open_reading(folder, "read").ok()?;
+        let state = store.load().ok()?;
+        let machine = state.fleet.get(name)?;
+        let at = match &machine.sent {
+            Some(sent) => format!("; it was last reached at {}", sent.address),
+            None if machine.attempt.is_some() => String::new(),
+            None => return None,
+        };
+        let error = CommandError::usage(format!(
+            "{name} left the declaration, and may still hold what it was sent{at}"
+        ));
+        Some(error.hint(format!(
+            "`grid forget {name}` takes it as gone, once it is; to send to it again, declare it again"
+        )))
+    }
+
     /// Where the store of the declaration in `folder` lies.
     #[must_use]
     pub fn place(&self, folder: &Utf8Path) -> Place {
@@ -216,6 +270,12 @@ impl Context {
             Some(store) => Place::at(store.clone()),
             None => Place::beside(folder.as_std_path()),
         }
+    }
+
+    /// Who holds the lock of the mesh just now, without waiting for it or taking it.
+    #[must_use]
+    pub fn running(&self, folder: &Utf8Path) -> Option<Holder> {
+        running(&self.place(folder))
     }
 
     /// This process, as others see it.
@@ -236,11 +296,15 @@ impl Context {
     #[must_use]
     pub fn sources(&self, folder: &Utf8Path, mesh: &Mesh) -> Arc<FsSources> {
         let identity = self.identity.clone();
-        Arc::new(FsSources::new(
+        let tell = self.ui.teller();
+        let sources = FsSources::new(
             folder.to_owned(),
             mesh.secrets.clone(),
             Box::new(move || identity.find().map_err(|e| e.to_string())),
-        ))
+        );
+        Arc::new(sources.heard_by(Arc::new(move |secret, line| {
+            tell(&Line::of(format!("secret {secret} | {line}")));
+        })))
     }
 
     /// Reads the declaration and the state, under no lock. A mesh that was never pushed has an empty state.

@@ -4,6 +4,7 @@
 //! code is decided in this file, and printed by [`super::run`].
 
 use std::fmt;
+use std::io;
 
 use crate::mesh::{Diagnostics, EditError, SelectError};
 use crate::provision::ProvisionError;
@@ -141,6 +142,13 @@ impl CommandError {
         Self::new(Exit::Failed, anyhow::anyhow!("{message}"))
     }
 
+    /// The same, said of what was being done.
+    #[must_use]
+    pub fn context(mut self, doing: impl fmt::Display + Send + Sync + 'static) -> Self {
+        self.cause = self.cause.context(doing);
+        self
+    }
+
     /// The same, with what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -164,27 +172,11 @@ impl From<StoreError> for CommandError {
             StoreError::NotLocked => Exit::Locked,
             _ => Exit::Failed,
         };
-        let hints = match &error {
-            StoreError::Io { source, .. } => of_a_full_disk(source),
-            _ => Vec::new(),
+        let hint = match &error {
+            StoreError::Io { source, .. } => of_the_store(source),
+            _ => None,
         };
-        Self {
-            hints,
-            ..Self::new(exit, error)
-        }
-    }
-}
-
-/// What to do where the controller's disk is full.
-fn of_a_full_disk(error: &std::io::Error) -> Vec<String> {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    match error.kind() {
-        StorageFull | QuotaExceeded => vec![
-            "make room there. No account is lost: what was minted before is stored, and after a push that broke off \
-             `grid push --behind` asks the machines and goes on"
-                .to_owned(),
-        ],
-        _ => Vec::new(),
+        hint.into_iter().fold(Self::new(exit, error), Self::hint)
     }
 }
 
@@ -194,14 +186,29 @@ impl From<LockError> for CommandError {
             LockError::Held { .. } | LockError::HolderLives { .. } => Exit::Locked,
             _ => Exit::Failed,
         };
-        let hints = match &error {
-            LockError::Io { source, .. } => of_a_full_disk(source),
-            _ => Vec::new(),
+        let hint = match &error {
+            LockError::Io { source, .. } => of_the_store(source),
+            _ => None,
         };
-        Self {
-            hints,
-            ..Self::new(exit, error)
-        }
+        hint.into_iter().fold(Self::new(exit, error), Self::hint)
+    }
+}
+
+/// What to do where the system lets nobody write in the store's folder.
+fn of_the_store(error: &io::Error) -> Option<&'static str> {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        PermissionDenied => Some(
+            "run grid as whoever owns the store; a command that only reads locks files in it too",
+        ),
+        ReadOnlyFilesystem => Some(
+            "make its file system writable; a command that only reads locks files in the store too",
+        ),
+        StorageFull | QuotaExceeded => Some(
+            "make room there. No account is lost: what was minted before is stored, and after a push that broke off \
+             `grid push --behind` asks the machines and goes on",
+        ),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a declaration stands in git: the branch and the commit, if it is in a repository and git answers in time.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -49,9 +49,8 @@ pub fn place(folder: &Utf8Path) -> Option<GitPlace> {
             "--",
             ".",
         ])
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stderr(Stdio::null());
-    let said = child::output(&mut git, DEADLINE, MOST).ok()?;
+        .env("GIT_OPTIONAL_LOCKS", "0");
+    let said = child::output(&mut git, DEADLINE, MOST, drop).ok()?;
     parse(std::str::from_utf8(&said).ok()?)
 }
 

@@ -4,19 +4,22 @@
 //! |---|---|
 //! | `commands/` | one command each |
 //! | `context` | where the mesh is, who asks, how its store is opened |
-//! | `ui` | the streams: the only place that writes |
+//! | `ui`, `line` | the streams: the only place that writes; what a line is |
 //! | `exit` | exit codes, and what each error means for them |
 //! | `narrator`, `summary`, `phrases`, `progress` | what a push says |
 //! | `view/` | what `--json` prints; stable |
 //! | `interrupt` | Ctrl-C |
+//! | `begins` | the journal's word that a push began |
 //! | `sources` | the operator's files, commands and variables |
 
+mod begins;
 mod child;
 pub mod commands;
 pub mod context;
 pub mod exit;
 pub mod git;
 mod interrupt;
+mod line;
 mod narrator;
 mod phrases;
 mod progress;

@@ -1,6 +1,6 @@
 //! Tells a push while it goes on: one line a machine and round, written when the machine has settled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::exit::CommandError;
@@ -9,8 +9,8 @@ use super::progress::{Bars, message};
 use super::ui::{Line, Look, Ui};
 use crate::delivery::{Applied, Progress};
 use crate::mesh::{Mesh, Service};
-use crate::push::{Event, Problem, Reason, Summons};
-use crate::words::NodeName;
+use crate::push::{Difference, Event, Problem, Reason, Summons};
+use crate::words::{NodeName, ServiceName};
 
 /// `round 0  `: as wide as what stands before a machine's name.
 const MARGIN: usize = 9;
@@ -18,8 +18,14 @@ const MARGIN: usize = 9;
 const SUMMONS: usize = 9;
 /// Where the outcome stands, if the reason leaves it the room.
 const REASON: usize = 36;
+/// The same on a terminal narrower than `WIDE`.
+const REASON_NARROW: usize = 20;
+const WIDE: usize = 110;
 /// A wider name of a machine shifts its line.
 const WIDEST_NODE: usize = 24;
+
+/// Of how many lines of a step it is kept that they were printed.
+const SAID_MOST: usize = 200;
 
 /// What is said before the first line of a push.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +44,7 @@ pub(super) struct Narrator<'a> {
     mesh: &'a Mesh,
     heading: Heading,
     node_width: usize,
+    reason_width: usize,
     bars: Bars,
     under_way: BTreeMap<NodeName, UnderWay>,
     failed: Option<CommandError>,
@@ -48,6 +55,10 @@ struct UnderWay {
     summons: Summons,
     why: String,
     first: bool,
+    /// The lines that its commands have printed in this step.
+    said: BTreeSet<String>,
+    /// The providers whose list changes: also those that left the declaration and are kept.
+    lists: BTreeSet<ServiceName>,
 }
 
 impl<'a> Narrator<'a> {
@@ -55,10 +66,15 @@ impl<'a> Narrator<'a> {
     pub fn new(ui: &'a mut Ui, mesh: &'a Mesh, heading: Heading) -> Self {
         let widest = mesh.nodes.keys().map(|node| node.as_str().len()).max();
         let bars = Bars::new(ui.show_bars());
+        let reason_width = match ui.width() {
+            Some(width) if width < WIDE => REASON_NARROW,
+            _ => REASON,
+        };
         Self {
             ui,
             mesh,
             heading,
+            reason_width,
             node_width: widest.unwrap_or(0).min(WIDEST_NODE),
             bars,
             under_way: BTreeMap::new(),
@@ -103,7 +119,15 @@ impl<'a> Narrator<'a> {
                     .plain(&self.heading.who);
                 self.say_unless_quiet(&line);
             }
+            Event::Asking { node } if self.heading.dry_run => {
+                let line = self.line("to ask", node, None).plain(
+                    "nobody knows what it holds: a push asks it first, and then may have less to do than follows",
+                );
+                self.say_unless_quiet(&line);
+            }
+            Event::Asking { node } => self.bars.begin(node),
             Event::SettledAs { node } => {
+                self.bars.end(node);
                 let line = self.line("settled", node, None);
                 self.say_unless_quiet(&line.plain("it was uncertain, and has told what it holds"));
             }
@@ -112,8 +136,13 @@ impl<'a> Narrator<'a> {
                 consumer,
                 generation,
             } => {
+                let label = if self.heading.dry_run {
+                    "to mint"
+                } else {
+                    "minted"
+                };
                 let line = Line::new()
-                    .column(Look::Plain, "minted", MARGIN)
+                    .column(Look::Plain, label, MARGIN)
                     .plain(format!("{provider}/{consumer}, generation {generation}"));
                 self.say_unless_quiet(&line);
             }
@@ -140,6 +169,8 @@ impl<'a> Narrator<'a> {
                     summons: *summons,
                     why: why.join("; "),
                     first: reasons.contains(&Reason::NeverSent),
+                    said: BTreeSet::new(),
+                    lists: changed_lists(reasons),
                 };
                 self.under_way.insert(node.clone(), under_way);
                 self.bars.begin(node);
@@ -161,16 +192,24 @@ impl<'a> Narrator<'a> {
                 applied,
             } => {
                 let took = self.bars.end(node);
-                let outcome = self.sent(took, applied);
+                let lists = self
+                    .under_way
+                    .get(node)
+                    .map(|machine| machine.lists.clone());
+                let outcome = self.sent(took, applied, &lists.unwrap_or_default());
                 self.settled(node, *round, Look::Plain, &outcome);
                 self.details(&applied.notes);
             }
             Event::Contacted { node, applied } => {
                 let line = self.line("contact", node, Some(Summons::Named));
-                if applied.mended.is_empty() && applied.applied.is_empty() {
+                if self.heading.dry_run {
+                    self.say_unless_quiet(&line.plain("would be verified and checked"));
+                } else if applied.mended.is_empty() && applied.applied.is_empty() {
                     self.say_unless_quiet(&line.plain("verified, nothing to mend"));
                 } else {
-                    self.say(&line.plain(self.steps("mended", applied).join(", ")));
+                    self.say(
+                        &line.plain(self.steps("mended", applied, &BTreeSet::new()).join(", ")),
+                    );
                 }
                 self.details(&applied.mended);
                 self.details(&applied.notes);
@@ -217,7 +256,11 @@ impl<'a> Narrator<'a> {
         let mut first = false;
         if let Some(under_way) = under_way {
             first = under_way.first;
-            line = line.column(Look::Plain, under_way.why, REASON).plain("  ");
+            line = line.column(
+                Look::Plain,
+                format!("{}  ", under_way.why),
+                self.reason_width.saturating_add(2),
+            );
         }
         self.say(&line.look(look, outcome));
         first
@@ -266,7 +309,15 @@ impl<'a> Narrator<'a> {
         let loud = match progress {
             Progress::Retrying { .. } => !self.ui.quiet,
             Progress::Sent { .. } => false,
-            Progress::Step { .. } | Progress::Output { .. } => self.ui.verbose,
+            Progress::Step { .. } => {
+                self.said_before(node, None);
+                self.ui.verbose
+            }
+            // A check that is tried again and again says the same.
+            Progress::Output { service, line } => {
+                let line = format!("{service} | {line}");
+                !self.said_before(node, Some(line)) && self.ui.verbose
+            }
         };
         if loud {
             let line = self
@@ -276,17 +327,52 @@ impl<'a> Narrator<'a> {
         }
     }
 
+    /// Whether a line was printed before in this step; `None`: a step begins.
+    fn said_before(&mut self, node: &NodeName, line: Option<String>) -> bool {
+        let Some(under_way) = self.under_way.get_mut(node) else {
+            return false;
+        };
+        match line {
+            None => {
+                under_way.said.clear();
+                false
+            }
+            Some(line) if under_way.said.len() < SAID_MOST => !under_way.said.insert(line),
+            Some(line) => under_way.said.contains(&line),
+        }
+    }
+
     /// What a machine did with what it was sent.
-    fn sent(&self, took: Option<Duration>, applied: &Applied) -> String {
+    fn sent(
+        &self,
+        took: Option<Duration>,
+        applied: &Applied,
+        lists: &BTreeSet<ServiceName>,
+    ) -> String {
+        if self.heading.dry_run {
+            let files = usize::try_from(applied.files).unwrap_or(usize::MAX);
+            return match files {
+                0 => "would be sent, no file that it lacks".to_owned(),
+                _ => format!(
+                    "would be sent {}, {}",
+                    phrases::count(files, "file"),
+                    phrases::bytes(applied.bytes)
+                ),
+            };
+        }
         let begin = match took {
-            _ if self.heading.dry_run => "would be sent".to_owned(),
             Some(took) => format!("sent {:.1} s", took.as_secs_f64()),
             None => "sent".to_owned(),
         };
-        self.steps(&begin, applied).join(", ")
+        self.steps(&begin, applied, lists).join(", ")
     }
 
-    fn steps(&self, begin: &str, applied: &Applied) -> Vec<String> {
+    /// What was loaded, applied, removed and checked. `lists`: the providers whose list changed.
+    fn steps(&self, begin: &str, applied: &Applied, lists: &BTreeSet<ServiceName>) -> Vec<String> {
+        let loaded = applied.applied.iter().filter(|name| {
+            let declared = self.mesh.services.get(*name);
+            lists.contains(*name) || declared.is_some_and(|service| service.provides.is_some())
+        });
         let declared = |has: fn(&Service) -> bool| {
             let names = applied
                 .applied
@@ -300,7 +386,7 @@ impl<'a> Narrator<'a> {
                 steps.push(format!("{what} {names}"));
             }
         };
-        step("loaded", declared(|service| service.provides.is_some()));
+        step("loaded", phrases::list(loaded));
         step("applied", declared(|service| service.apply.is_some()));
         step("removed", phrases::list(&applied.removed));
         if !declared(|service| service.check.is_some()).is_empty() {
@@ -310,14 +396,73 @@ impl<'a> Narrator<'a> {
     }
 }
 
-/// Lines, and how often each stands there in a row: a check that is tried again and again says the same.
+/// The providers whose list changes.
+fn changed_lists(reasons: &[Reason]) -> BTreeSet<ServiceName> {
+    let differences = reasons.iter().filter_map(|reason| match reason {
+        Reason::Differs(differences) => Some(differences),
+        _ => None,
+    });
+    differences
+        .flatten()
+        .filter_map(|difference| match difference {
+            Difference::Grants { provider, .. } => Some(provider.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The most lines that are taken for what a command says each time it is run.
+const BLOCK_MOST: usize = 5;
+
+/// Lines, and how often each stands there in a row; of lines that repeat as a block, the block once, and how often it
+/// stood there: a check that is tried again and again says the same.
 fn runs(lines: &[String]) -> Vec<(&str, usize)> {
     let mut runs: Vec<(&str, usize)> = Vec::new();
-    for line in lines {
-        match runs.last_mut() {
-            Some((last, times)) if *last == line => *times = times.saturating_add(1),
-            _ => runs.push((line, 1)),
+    let mut rest = lines;
+    while let Some((line, further)) = rest.split_first() {
+        let repeated = (1..=BLOCK_MOST)
+            .map(|length| (length, repeats(rest, length)))
+            .find(|(_, times)| *times > 1);
+        match repeated {
+            Some((length, times)) => {
+                let (block, _) = rest.split_at(length);
+                runs.extend(block.iter().map(|line| (line.as_str(), times)));
+                rest = rest.get(length.saturating_mul(times)..).unwrap_or_default();
+            }
+            None => {
+                runs.push((line, 1));
+                rest = further;
+            }
         }
     }
     runs
+}
+
+/// How often the first `length` lines stand there in a row.
+fn repeats(lines: &[String], length: usize) -> usize {
+    let block = lines.get(..length);
+    let mut blocks = lines.chunks_exact(length);
+    let times = blocks.by_ref().take_while(|other| Some(*other) == block);
+    times.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn what_a_check_says_again_and_again_is_shown_once() {
+        let shown = |text: &str| {
+            let lines: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            let runs: Vec<String> = runs(&lines)
+                .into_iter()
+                .map(|(line, times)| format!("{line}{times}"))
+                .collect();
+            runs.join(" ")
+        };
+        assert_eq!(shown("a b a c"), "a1 b1 a1 c1");
+        assert_eq!(shown("x a a a b"), "x1 a3 b1");
+        assert_eq!(shown("x a b a b a b y"), "x1 a3 b3 y1");
+        assert_eq!(shown("a b c d e f g"), "a1 b1 c1 d1 e1 f1 g1");
+    }
 }

@@ -2,16 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::ui::without_number;
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::push::{Blocker, FencedBy, Problem, Reason};
+use crate::push::{Blocker, Problem, Reason, Whose};
 use crate::words::ServiceName;
 
 /// `2 machines`.
 pub(super) fn count(n: usize, what: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{n} {what}{plural}")
+}
+
+/// `420 bytes`, `1.2 KiB`.
+pub(super) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if n < 1024 {
+        return count(usize::try_from(n).unwrap_or(usize::MAX), "byte");
+    }
+    let mut tenths = n.saturating_mul(10) / 1024;
+    let mut unit = UNITS.iter();
+    let mut name = unit.next();
+    while tenths >= 10_240 {
+        let Some(larger) = unit.next() else { break };
+        tenths /= 1024;
+        name = Some(larger);
+    }
+    format!(
+        "{}.{} {}",
+        tenths / 10,
+        tenths % 10,
+        name.copied().unwrap_or("bytes")
+    )
 }
 
 /// `a, b, c`.
@@ -33,7 +56,7 @@ pub(super) fn reasons(reasons: &[Reason]) -> String {
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join("; "),
-            Reason::Uncomposable(why) => format!("cannot be composed: {why}"),
+            Reason::Uncomposable(why) => format!("cannot be composed: {}", without_number(why)),
         })
         .collect();
     phrases.join("; ")
@@ -47,6 +70,25 @@ pub(super) fn wait(mesh: &Mesh, service: &ServiceName, wait: &Wait) -> String {
             format!("{service} waits for {}", list(providers))
         }
         Wait::Removal(nodes) => format!("{service} waits until it is removed from {}", list(nodes)),
+    }
+}
+
+/// The same, with what blocks each provider.
+pub(super) fn wait_blocked(
+    mesh: &Mesh,
+    service: &ServiceName,
+    why: &Wait,
+    by: &BTreeMap<ServiceName, BTreeSet<Blocker>>,
+) -> String {
+    let said = wait(mesh, service, why);
+    // That a provider is on no machine, the wait itself says.
+    let mut by = by.clone();
+    for blockers in by.values_mut() {
+        blockers.remove(&Blocker::Unassigned);
+    }
+    match blocked(&by) {
+        by if by.is_empty() => said,
+        by => format!("{said}: {by}"),
     }
 }
 
@@ -122,9 +164,10 @@ pub(super) fn step(step: FailedStep) -> &'static str {
 
 /// `load of broker: exit status 1`.
 fn failure(failure: &Failure) -> String {
+    let cause = without_number(&failure.cause);
     match &failure.service {
-        Some(service) => format!("{} of {service}: {}", step(failure.step), failure.cause),
-        None => format!("{}: {}", step(failure.step), failure.cause),
+        Some(service) => format!("{} of {service}: {cause}", step(failure.step)),
+        None => format!("{}: {cause}", step(failure.step)),
     }
 }
 
@@ -132,17 +175,30 @@ fn failure(failure: &Failure) -> String {
 pub(super) fn problem(problem: &Problem) -> String {
     match problem {
         Problem::Unsettled(why) => format!("could not be asked what it holds: {}", failure(why)),
-        Problem::Uncomposable(why) => format!("cannot be composed: {why}"),
+        Problem::Uncomposable(why) => format!("cannot be composed: {}", without_number(why)),
         Problem::NotReached(why) => format!("not reached, {}", failure(why)),
         Problem::Refused(why) => format!("failed at {}", failure(why)),
         Problem::RolledBack { failure: why, .. } => format!("failed at {}", failure(why)),
         Problem::Uncertain(why) => format!("uncertain after {}", failure(why)),
-        Problem::Fenced { by, .. } => match by {
-            FencedBy::AnotherStore => "fenced: it holds what another store sent",
-            FencedBy::ACopy => "fenced: it holds what another copy of this store sent",
-            FencedBy::Nobody => "fenced: it holds nothing, though it was sent to",
+        Problem::Fenced { held, whose, .. } => {
+            let push = held.as_ref().map(|held| held.push);
+            format!("fenced: it holds {}", holds(whose, push))
         }
-        .to_owned(),
+    }
+}
+
+/// What a fenced machine holds.
+pub(super) fn holds(whose: &Whose, push: Option<u64>) -> String {
+    let push = push.map(|push| format!(" ({push})")).unwrap_or_default();
+    match whose {
+        Whose::Nobody => "nothing, though it was sent to".to_owned(),
+        Whose::OtherStore => "what another store sent".to_owned(),
+        Whose::OtherMachine(name) => format!("what this store sent to it as {name}"),
+        Whose::LaterPush => format!("what a later push{push} of another copy of this store sent"),
+        Whose::EarlierPush => {
+            { format!("what an earlier push{push} of this store, or of a copy of it, sent") }
+                .to_owned()
+        }
     }
 }
 

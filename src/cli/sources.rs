@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::child;
 use crate::compose::render::STORED_AT_MOST;
-use crate::compose::sources::{SourceError, SourceFile, Sources};
+use crate::compose::sources::{SourceError, SourceFile, Sources, leads_out};
 use crate::mesh::SecretSource;
 use crate::store::{Identity, open_age_file};
 use crate::words::{Digest, Secret, SecretName};
@@ -33,11 +33,15 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(30);
 /// How the identity is come by; only where an age file asks for it.
 pub type FindIdentity = Box<dyn Fn() -> Result<Identity, String> + Send + Sync>;
 
+/// Who is told what the command of a secret says on its standard error: the secret's name, and a line as it came.
+pub type Hear = Arc<dyn Fn(&SecretName, &str) + Send + Sync>;
+
 /// Sources below the folder of a declaration.
 pub struct FsSources {
     folder: Utf8PathBuf,
     secrets: BTreeMap<SecretName, SecretSource>,
     identity: FindIdentity,
+    hear: Hear,
     read: Mutex<Read>,
 }
 
@@ -67,8 +71,16 @@ impl FsSources {
             folder,
             secrets,
             identity,
+            hear: Arc::new(|_, _| ()),
             read: Mutex::new(Read::default()),
         }
+    }
+
+    /// The same, where somebody is told what the commands of secrets say besides.
+    #[must_use]
+    pub fn heard_by(mut self, hear: Hear) -> Self {
+        self.hear = hear;
+        self
     }
 
     fn open(&self, path: &Utf8Path) -> Result<(File, u64), SourceError> {
@@ -167,7 +179,9 @@ impl FsSources {
                 let program = words.next().map_or("", String::as_str);
                 let mut run = Command::new(program);
                 run.args(words).current_dir(&self.folder);
-                let mut bytes = child::output(&mut run, COMMAND_DEADLINE, SECRET_MOST)
+                let (hear, secret) = (Arc::clone(&self.hear), name.clone());
+                let hear = move |line: String| hear(&secret, &line);
+                let mut bytes = child::output(&mut run, COMMAND_DEADLINE, SECRET_MOST, hear)
                     .map_err(|e| error(format!("`{program}` {e}")))?;
                 if bytes.last() == Some(&b'\n') {
                     bytes.pop();
@@ -201,6 +215,27 @@ impl Sources for FsSources {
         once(&mut read.templates, &path.to_owned(), || {
             self.read_template(path)
         })
+    }
+
+    fn included(&self, path: &Utf8Path) -> Result<String, SourceError> {
+        let refused = || SourceError {
+            what: path.to_string(),
+            why: "a template includes only files below the declaration's folder".to_owned(),
+        };
+        let error = |e: std::io::Error| SourceError {
+            what: path.to_string(),
+            why: e.to_string(),
+        };
+        if leads_out(path) {
+            return Err(refused());
+        }
+        // A link may lead out of it, too.
+        let folder = self.folder.canonicalize_utf8().map_err(error)?;
+        let real = folder.join(path).canonicalize_utf8().map_err(error)?;
+        if !real.starts_with(&folder) {
+            return Err(refused());
+        }
+        self.template(path)
     }
 
     fn file(&self, path: &Utf8Path) -> Result<SourceFile, SourceError> {
@@ -252,6 +287,25 @@ mod tests {
         let file = sources(dir.path(), &[]).file("large".into()).unwrap();
         assert_eq!((file.digest, file.size), (Digest::of(&bytes), 65_537));
         assert!(file.bytes.is_none());
+    }
+
+    #[test]
+    fn a_template_includes_only_what_lies_below_the_declaration() {
+        let dir = tempfile::tempdir().unwrap();
+        let mesh = dir.path().join("mesh");
+        std::fs::create_dir_all(mesh.join("parts")).unwrap();
+        std::fs::write(dir.path().join("secret"), "hunter2").unwrap();
+        std::fs::write(mesh.join("parts/a"), "a").unwrap();
+        std::os::unix::fs::symlink("../secret", mesh.join("link")).unwrap();
+        std::os::unix::fs::symlink("parts", mesh.join("inside")).unwrap();
+        let sources = sources(&mesh, &[]);
+        assert_eq!(sources.included("parts/a".into()).unwrap(), "a");
+        assert_eq!(sources.included("inside/a".into()).unwrap(), "a");
+        let absolute = dir.path().join("secret").to_str().unwrap().to_owned();
+        for wrong in ["../secret", "parts/../../secret", "link", &absolute] {
+            let error = sources.included(wrong.into()).unwrap_err();
+            assert!(error.why.contains("below the declaration"), "{error}");
+        }
     }
 
     #[test]

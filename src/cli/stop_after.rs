@@ -40,6 +40,7 @@ impl StopAfter {
 fn name(event: &Event) -> Option<&str> {
     Some(match event {
         Event::Began { .. } => "began",
+        Event::Asking { .. } => "asking",
         Event::SettledAs { .. } => "settled",
         Event::Minted { .. } => "minted",
         Event::Sending { .. } => "sending",

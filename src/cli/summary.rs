@@ -3,10 +3,9 @@
 use super::exit::{CommandError, Exit};
 use super::phrases::{self, count};
 use super::ui::{Line, Look, Ui};
-use crate::compose::services::Wait;
-use crate::mesh::Mesh;
-use crate::push::{Blocker, FencedBy, Problem, Report, Verdict, Waiting};
-use crate::words::{NodeName, ServiceName, Token};
+use crate::mesh::{Loaded, Mesh};
+use crate::push::{Blocker, Problem, Report, Verdict, Waiting, Whose};
+use crate::words::{NodeName, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// As wide as what stands before a machine's name.
@@ -15,10 +14,15 @@ const LABEL: usize = 12;
 /// Says how a push ended.
 pub(super) fn tell(
     ui: &mut Ui,
-    mesh: &Mesh,
+    loaded: &Loaded,
     report: &Report,
     dry_run: bool,
 ) -> Result<(), CommandError> {
+    let Loaded {
+        mesh,
+        held_by_default,
+        ..
+    } = loaded;
     let mut lines = vec![headline(report, dry_run)];
     lines.extend(named(mesh, report));
     ui.results(&lines)?;
@@ -34,7 +38,7 @@ pub(super) fn tell(
             exit.meaning()
         )));
     }
-    for hint in hints(report) {
+    for hint in hints(mesh, report, held_by_default) {
         ui.hint(&hint);
     }
     Ok(())
@@ -131,10 +135,8 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
     }
     for (node, waiting) in &report.waiting {
         for (service, waiting) in waiting {
-            let text = match phrases::blocked(&blocked(report, waiting)) {
-                blocked if blocked.is_empty() => waits(service, waiting),
-                blocked => format!("{}: {blocked}", waits(service, waiting)),
-            };
+            let text =
+                phrases::wait_blocked(mesh, service, &waiting.wait, &blocked(report, waiting));
             line("waits", Look::Warn, node, text);
         }
     }
@@ -201,18 +203,6 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         .collect()
 }
 
-fn waits(service: &ServiceName, waiting: &Waiting) -> String {
-    match &waiting.wait {
-        Wait::Grant(providers) => format!("{service} waits for {}", phrases::list(providers)),
-        Wait::Removal(nodes) => {
-            format!(
-                "{service} waits until it is removed from {}",
-                phrases::list(nodes)
-            )
-        }
-    }
-}
-
 /// What blocks, where a machine that failed in this push is known to have.
 pub(super) fn blocked(
     report: &Report,
@@ -234,15 +224,21 @@ pub(super) fn blocked(
 }
 
 /// What to type next. Never a machine that nobody named: `grid push --behind` sends to whoever is behind.
-fn hints(report: &Report) -> Vec<String> {
-    let mut hints = fences(report);
+fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> Vec<String> {
+    let mut hints = fences(mesh, report);
     for (node, problem) in &report.failed {
         if let Some(hint) = phrases::failure_of(problem).and_then(|f| f.hint.as_ref()) {
             hints.push(format!("{node}: {hint}"));
         }
     }
     for (node, held) in &report.on_hold {
-        if held.named || !held.owes.is_empty() {
+        let matters = held.named || !held.owes.is_empty();
+        if matters && held_by_default.contains(node) {
+            hints.push(format!(
+                "{node} is on hold by `[defaults]`: take `hold` out there, or give the others one of their own; \
+                 `grid push --behind` then sends what it lacks"
+            ));
+        } else if matters {
             hints.push(format!(
                 "`grid unhold {node}` ends its hold, `grid push --behind` then sends what it lacks"
             ));
@@ -253,7 +249,11 @@ fn hints(report: &Report) -> Vec<String> {
             "`grid assign {provider} NODE` puts {provider} on a machine, `grid push --behind` then goes on"
         ));
     }
-    for node in report.undeclared.keys() {
+    let is_told = |node: &NodeName| {
+        let fenced = |problem: &Problem| matches!(problem, Problem::Fenced { whose: Whose::OtherMachine(old), .. } if old == node);
+        report.failed.values().any(fenced)
+    };
+    for node in report.undeclared.keys().filter(|node| !is_told(node)) {
         hints.push(format!(
             "`grid forget {node}` takes {node} as gone, once it is"
         ));
@@ -299,54 +299,57 @@ fn to_mend(report: &Report) -> BTreeSet<&NodeName> {
     report.failed.keys().chain(&report.rolled_back).collect()
 }
 
-/// Machines that hold what the same push sent.
-struct Fenced<'a> {
-    by: FencedBy,
-    token: Option<&'a Token>,
-    nodes: Vec<&'a NodeName>,
-}
-
-/// Who was there, and what taking over does: once for all machines that hold what the same push sent.
-fn fences(report: &Report) -> Vec<String> {
-    let mut by_holder: BTreeMap<Option<String>, Fenced<'_>> = BTreeMap::new();
+/// What to do about fenced machines: once for all that hold what the same push sent.
+fn fences(mesh: &Mesh, report: &Report) -> Vec<String> {
+    let mut alike: BTreeMap<(&Whose, Option<String>), Vec<&NodeName>> = BTreeMap::new();
     for (node, problem) in &report.failed {
-        if let Problem::Fenced { held, by, .. } = problem {
-            let holder = held
-                .as_ref()
-                .map(|token| format!("{} {}", token.store, token.push));
-            let fenced = by_holder.entry(holder).or_insert_with(|| Fenced {
-                by: *by,
-                token: held.as_ref(),
-                nodes: Vec::new(),
+        if let Problem::Fenced { held, whose, .. } = problem {
+            let by = held.as_ref().and_then(|token| match whose {
+                Whose::OtherStore => Some(format!("push {} of store {}", token.push, token.store)),
+                Whose::LaterPush => Some(format!("push {}", token.push)),
+                _ => None,
             });
-            fenced.nodes.push(node);
+            alike.entry((whose, by)).or_default().push(node);
         }
     }
-    by_holder
-        .into_values()
-        .map(|Fenced { by, token, nodes }| {
-            let (names, hold) = match nodes.as_slice() {
-                [node] => (node.to_string(), "holds"),
-                nodes => (phrases::list(nodes), "hold"),
-            };
-            let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-            let typed = typed.join(" ");
-            match token {
-                Some(token) if by == FencedBy::ACopy => format!(
-                    "{names} {hold} what push {} of this store sent, which this copy of the store does not know: it is an older \
-                     one, or two are in use. Put the newest copy back in its place and push from that; or `grid push {typed} \
-                     --take-over` replaces it, and the other copy is then fenced in its turn",
-                    token.push
-                ),
-                Some(token) => format!(
-                    "{names} {hold} what push {} of store {} sent: find out who that was (the machine's log is above) and push \
-                     from that store; or `grid push {typed} --take-over` replaces it, and the other store is then fenced in its turn",
-                    token.push, token.store
-                ),
-                None => format!(
-                    "{names} {hold} nothing, though something was sent: `grid push {typed} --take-over` sends all of it again"
-                ),
-            }
-        })
+    alike
+        .into_iter()
+        .map(|((whose, by), nodes)| fence(mesh, whose, by.as_deref(), &nodes))
         .collect()
+}
+
+fn fence(mesh: &Mesh, whose: &Whose, by: Option<&str>, nodes: &[&NodeName]) -> String {
+    let names = phrases::list(nodes);
+    let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    let take_over = format!("`grid push {} --take-over`", typed.join(" "));
+    let (holds, holds_of) = match nodes {
+        [_] => ("holds", "its log is"),
+        _ => ("hold", "their logs are"),
+    };
+    match whose {
+        Whose::Nobody => format!(
+            "{names} {holds} nothing, though something was sent: {take_over} sends all of it again"
+        ),
+        Whose::OtherStore => format!(
+            "{names} {holds} what {} sent: find out who that was ({holds_of} above) and push from that store; or {take_over} \
+             replaces it, and the other store is then fenced in its turn",
+            by.unwrap_or("another store")
+        ),
+        Whose::OtherMachine(old) if mesh.nodes.contains_key(old) => format!(
+            "{names} and {old} are one machine with one root: take one of them out of the declaration, or give each a `root` of its own"
+        ),
+        Whose::OtherMachine(old) => format!(
+            "{names} is the machine that was {old}: `grid forget {old}`, then {take_over}, take it under its new name; or call it {old} again"
+        ),
+        Whose::LaterPush => format!(
+            "{names} {holds} what {} of this store sent, which this copy of the store does not know: it is an older one, or two are in \
+             use. Put the newest copy back in its place and push from that; or {take_over} replaces it, and the other copy is then fenced \
+             in its turn",
+            by.unwrap_or("a later push")
+        ),
+        Whose::EarlierPush => format!(
+            "if {names} had another name, or was put back from a backup or a snapshot, {take_over} sends to it again; if not, a copy of this \
+             store pushes too ({holds_of} above): find it, and keep one of the two"
+        ),
+    }
 }

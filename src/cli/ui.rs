@@ -1,18 +1,16 @@
 //! The only place that writes to the program's streams: results on stdout, everything else on stderr.
 //!
-//! Threats: what a machine, a file or an environment says must not steer the terminal, so every text goes through
-//! [`clean`] on its way into a [`Line`], and only this file writes escapes. A reader that goes away (`grid status |
-//! head`) is no error.
+//! A reader that goes away (`grid status | head`) is no error.
 
-use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::exit::CommandError;
+pub use super::line::{Line, Look, clean};
 
 /// When there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -26,109 +24,53 @@ pub enum Color {
     Never,
 }
 
-/// How a piece of text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// As it is.
-    Plain,
-    /// A name, a heading.
-    Strong,
-    /// What is as it should be.
-    Good,
-    /// What waits or is on hold.
-    Warn,
-    /// What failed.
-    Bad,
-    /// What matters less.
-    Faint,
-}
-
-impl Look {
-    const fn style(self) -> Style {
-        match self {
-            Self::Plain => Style::new(),
-            Self::Strong => Style::new().bold(),
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Warn => AnsiColor::Yellow.on_default(),
-            Self::Bad => AnsiColor::Red.on_default().bold(),
-            Self::Faint => Style::new().dimmed(),
-        }
-    }
-}
-
-/// A text without anything that could steer a terminal: control characters, and the marks that turn the direction
-/// of what is shown, become U+FFFD.
-#[must_use]
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
+/// A text without the numbers that the system's errors have besides their words.
+pub(super) fn without_number(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+                kept.push_str(rest);
             }
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
-}
-
-/// One line of output.
-#[derive(Debug, Clone, Default)]
-pub struct Line {
-    pieces: Vec<(Look, String)>,
-}
-
-impl Line {
-    /// An empty line.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// A plain line.
-    #[must_use]
-    pub fn of(text: impl Display) -> Self {
-        Self::new().plain(text)
-    }
-
-    /// Goes on in this look.
-    #[must_use]
-    pub fn look(mut self, look: Look, text: impl Display) -> Self {
-        self.pieces.push((look, clean(&text.to_string())));
-        self
-    }
-
-    /// Goes on as it is.
-    #[must_use]
-    pub fn plain(self, text: impl Display) -> Self {
-        self.look(Look::Plain, text)
-    }
-
-    /// Goes on in this look, filled up with spaces to `width` characters.
-    #[must_use]
-    pub fn column(self, look: Look, text: impl Display, width: usize) -> Self {
-        let text = text.to_string();
-        let rest = width.saturating_sub(text.chars().count());
-        self.look(look, text).plain(" ".repeat(rest))
-    }
-
-    /// The line with its escapes, without spaces at its end.
-    fn styled(&self) -> String {
-        let mut text = String::new();
-        let last = self
-            .pieces
-            .iter()
-            .rposition(|(_, piece)| !piece.trim_end().is_empty());
-        for (index, (look, piece)) in self.pieces.iter().enumerate() {
-            let piece = match last {
-                Some(last) if index < last => piece.as_str(),
-                Some(last) if index == last => piece.trim_end(),
-                _ => continue,
-            };
-            let style = look.style();
-            text.push_str(&format!("{style}{piece}{style:#}"));
+            _ => {
+                kept.push_str(" (os error ");
+                kept.push_str(part);
+            }
         }
-        text
     }
+    kept
+}
+
+/// How wide the terminal is that a stream goes to; `None`: it goes to none.
+fn width_of(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(stream.as_fd())?;
+    (width.0 > 0).then(|| usize::from(width.0))
+}
+
+/// Whether a line shows what stands in a file, or marks it: `  12 | …`.
+fn line_is_excerpt(line: &str) -> bool {
+    line.starts_with("  ")
+        && line
+            .split_once(" | ")
+            .is_some_and(|(number, _)| number.trim().bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// An error with its causes, each said once: many an error says its cause itself.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error
+        .chain()
+        .map(|cause| without_number(&cause.to_string()))
+    {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// The program's streams.
@@ -192,6 +134,12 @@ impl Ui {
         }
     }
 
+    /// How wide the terminal is that results go to; `None`: they go to none.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        width_of(&io::stdout())
+    }
+
     /// A line of the result.
     ///
     /// # Errors
@@ -207,8 +155,7 @@ impl Ui {
     pub fn results(&mut self, lines: &[Line]) -> Result<(), CommandError> {
         let mut text = String::new();
         for line in lines {
-            text.push_str(&line.styled());
-            text.push('\n');
+            text.push_str(&line.styled(width_of(&io::stdout())));
         }
         self.write_out(text.as_bytes())
     }
@@ -251,8 +198,7 @@ impl Ui {
 
     /// A line besides the result.
     pub fn note(&mut self, line: &Line) {
-        let mut text = line.styled();
-        text.push('\n');
+        let text = line.styled(width_of(&io::stderr()));
         self.write_err(text.as_bytes());
     }
 
@@ -265,20 +211,23 @@ impl Ui {
 
     /// What to type or do next.
     pub fn hint(&mut self, hint: &str) {
-        self.note(&Line::new().look(Look::Strong, "next: ").plain(hint));
+        self.note(&Line::new().column(Look::Strong, "next:", 6).plain(hint));
     }
 
     /// An error, with its causes and hints.
     pub fn error(&mut self, error: &CommandError) {
-        let text = told(&error.cause);
+        let text = causes(&error.cause);
         for (index, line) in text.lines().enumerate() {
             let begin = Line::new();
             let begin = if index == 0 {
-                begin.look(Look::Bad, "error: ")
+                begin.column(Look::Bad, "error:", 7)
             } else {
                 begin
             };
-            self.note(&begin.plain(line));
+            let line = begin.plain(line);
+            // An excerpt, and the mark below it.
+            let is_excerpt = line_is_excerpt(text.lines().nth(index).unwrap_or(""));
+            self.note(&if is_excerpt { line.verbatim() } else { line });
         }
         for hint in &error.hints {
             self.hint(hint);
@@ -298,15 +247,17 @@ impl Ui {
 
     /// Writes a line besides the result from another thread, whatever is going on in this one.
     pub(super) fn announcement(&self, line: Line) -> impl FnOnce() + Send + 'static {
+        let tell = self.teller();
+        move || tell(&line)
+    }
+
+    /// Writes lines besides the result from other threads.
+    pub(super) fn teller(&self) -> impl Fn(&Line) + Send + Sync + 'static {
         let (bars, choice) = (Arc::clone(&self.bars), self.choice);
-        move || {
-            let mut text = line.styled();
-            text.push('\n');
-            write_err(
-                &mut AutoStream::new(io::stderr(), choice),
-                &bars,
-                text.as_bytes(),
-            );
+        move |line| {
+            let mut err = AutoStream::new(io::stderr(), choice);
+            let text = line.styled(width_of(&io::stderr()));
+            write_err(&mut err, &bars, text.as_bytes());
         }
     }
 
@@ -315,8 +266,11 @@ impl Ui {
         if !self.interactive {
             return None;
         }
-        let text = Line::of(question).plain(" [y/N] x").styled();
-        self.write_err(text.trim_end_matches('x').as_bytes());
+        let text = Line::of(question)
+            .plain(" [y/N]")
+            .styled(width_of(&io::stderr()));
+        self.write_err(text.trim_end().as_bytes());
+        self.write_err(b" ");
         let mut answer = String::new();
         let read =
             io::BufRead::read_line(&mut io::Read::take(io::stdin().lock(), 100), &mut answer);
@@ -361,39 +315,22 @@ fn write_err(err: &mut AutoStream<io::Stderr>, bars: &Bars, bytes: &[u8]) {
     };
 }
 
-/// An error and its causes. A cause that the error before has told already is not told twice.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_line_can_steer_a_terminal() {
-        let line = Line::new()
-            .look(Look::Plain, "a\u{1b}[2Jb\r\u{202e}c")
-            .plain("d\n");
-        assert_eq!(line.styled(), "a\u{fffd}[2Jb\u{fffd}\u{fffd}cd\u{fffd}");
-    }
-
-    #[test]
-    fn columns_are_counted_in_characters_and_a_line_ends_without_spaces() {
-        let line = Line::new()
-            .column(Look::Plain, "größe", 8)
-            .column(Look::Plain, "x", 4)
-            .plain("  ");
-        assert_eq!(line.styled(), "größe   x");
+    fn a_cause_that_an_error_says_itself_is_not_said_again() {
+        let denied = || anyhow::Error::new(io::Error::from(io::ErrorKind::PermissionDenied));
+        let says = |text: &str| causes(&denied().context(text.to_owned()));
+        assert_eq!(
+            without_number("a: b (os error 13); c (os error x)"),
+            "a: b; c (os error x)"
+        );
+        assert_eq!(says("cannot open x"), "cannot open x: permission denied");
+        assert_eq!(
+            says("cannot open x: permission denied"),
+            "cannot open x: permission denied"
+        );
     }
 }

@@ -63,6 +63,17 @@ pub enum ComposeError {
         /// What and why.
         source: kinds::KindError,
     },
+    /// The list of a provider that is to leave cannot be written, while somebody still uses it.
+    #[error(
+        "{service} stays as it is for now, and its list, which changes, cannot be written any more: {why}; put back what is missing, at \
+         least until {service} has left"
+    )]
+    Leaving {
+        /// Which provider.
+        service: ServiceName,
+        /// What is missing.
+        why: String,
+    },
     /// A path does not fit into a release.
     #[error("{service}: {path}: {source}")]
     Path {
@@ -81,6 +92,19 @@ pub enum ComposeError {
         /// Which and why.
         source: environment::EnvironmentError,
     },
+}
+
+impl ComposeError {
+    /// The same, of a provider that stays only as last acknowledged.
+    fn while_it_leaves(self, service: &ServiceName) -> Self {
+        match self {
+            Self::Kind { source, .. } => Self::Leaving {
+                service: service.clone(),
+                why: source.to_string(),
+            },
+            other => other,
+        }
+    }
 }
 
 /// A composed machine.
@@ -198,7 +222,19 @@ impl Composer {
             }
         }
         if let (false, Some(provider), Some(grants)) = (unchanged, &held.provides, grants) {
-            self.list(world, provider, name, grants, files)?;
+            let empty = format!("commands/{name}/empty");
+            let empty = held.files.iter().find(|file| file.path.as_str() == empty);
+            match (empty, held.grant_file(name)) {
+                // Whoever made the list may have taken its template away with the provider.
+                (Some(empty), Some(list)) if grants.is_empty() => files.keep(FileEntry {
+                    sha256: empty.sha256,
+                    size: empty.size,
+                    ..list.clone()
+                }),
+                _ => self
+                    .list(world, provider, name, grants, files)
+                    .map_err(|error| error.while_it_leaves(name))?,
+            }
         }
         Ok(ServiceManifest {
             bindings: held.bindings.clone(),

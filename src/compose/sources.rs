@@ -37,6 +37,20 @@ pub trait Sources: Send + Sync {
     /// When it cannot be read, is larger, or is not UTF-8.
     fn template(&self, path: &Utf8Path) -> Result<String, SourceError>;
 
+    /// The text of a template that another one includes, extends or imports: a file below the declaration's folder.
+    ///
+    /// # Errors
+    /// Those of [`Sources::template`], and when its path leads out of that folder.
+    fn included(&self, path: &Utf8Path) -> Result<String, SourceError> {
+        if leads_out(path) {
+            return Err(SourceError {
+                what: path.to_string(),
+                why: "a template includes only files below the declaration's folder".to_owned(),
+            });
+        }
+        self.template(path)
+    }
+
     /// A file, as it is.
     ///
     /// # Errors
@@ -53,4 +67,13 @@ pub trait Sources: Send + Sync {
     /// # Errors
     /// When it cannot be had.
     fn secret(&self, name: &SecretName) -> Result<Secret, SourceError>;
+}
+
+/// Whether a path is not plainly below the folder that it is relative to.
+#[must_use]
+pub fn leads_out(path: &Utf8Path) -> bool {
+    use camino::Utf8Component::{CurDir, Normal};
+    !path
+        .components()
+        .all(|part| matches!(part, Normal(_) | CurDir))
 }

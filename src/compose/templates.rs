@@ -1,11 +1,13 @@
 //! Templates: Jinja2, strict about what is undefined, over `mesh`, `node`, `service`, `bindings` and
 //! `secrets` (DESIGN.md, section 2).
 //!
-//! Threats: a template that reads a secret makes a file that holds one, so reading is noticed, and its
+//! Threats: a template includes only what lies below the declaration's folder, so that none brings another file of the
+//! controller to a machine; a template that reads a secret makes a file that holds one, so reading is noticed, and its
 //! file is closed to others; and an error of the engine may quote a value, so after such a reading
 //! only its kind and its line are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +29,35 @@ pub struct TemplateError {
     pub line: Option<usize>,
     /// Why; it holds no secret.
     pub why: String,
+}
+
+/// Why the text of a template does not parse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unparsed {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The bytes of the text that are wrong, where the engine knows them.
+    pub range: Option<Range<usize>>,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Whether a text is a template at all; no value is there yet.
+///
+/// # Errors
+/// Where it does not parse, and why.
+pub fn parse(source: &str) -> Result<(), Unparsed> {
+    Environment::new()
+        .template_from_str(source)
+        .map(|_| ())
+        .map_err(|error| Unparsed {
+            line: error.line().unwrap_or(1),
+            range: error.range(),
+            why: match error.detail() {
+                Some(detail) => format!("{}: {detail}", error.kind()),
+                None => error.kind().to_string(),
+            },
+        })
 }
 
 /// A rendered template.
@@ -125,8 +156,14 @@ impl Templates {
             engine.set_syntax(syntax);
         }
         let loader = Arc::clone(&sources);
+        let declared: BTreeSet<String> = mesh.templates().map(ToString::to_string).collect();
         engine.set_loader(move |name| {
-            loader.template(name.into()).map(Some).map_err(|error| {
+            let read = if declared.contains(name) {
+                loader.template(name.into())
+            } else {
+                loader.included(name.into())
+            };
+            read.map(Some).map_err(|error| {
                 minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, error.to_string())
             })
         });

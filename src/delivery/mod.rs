@@ -33,5 +33,6 @@ mod tar;
 pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
+pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
 pub use ssh::{SeenKey, host_keys, match_blocks};

@@ -106,6 +106,15 @@ impl Prepared {
     }
 }
 
+/// What a send of `parcel` would carry beyond what the machine is thought to hold: files, and bytes of content.
+///
+/// # Errors
+/// What cannot be written as a plan or as a tar.
+pub fn load_of(parcel: &Parcel) -> Result<(u64, u64), Failure> {
+    let prepared = Prepared::new(parcel, "none", Duration::ZERO)?;
+    Ok((prepared.delta.files, prepared.delta.content))
+}
+
 /// What is to be started on the machine to ask it.
 pub(super) fn question(question: &Question, name: &str, sender: &str, wait: Duration) -> Launch {
     let node = &question.target.node;

@@ -11,6 +11,7 @@ use super::place::{Place, Problem};
 use super::service::{Draft, Drafts};
 use super::source::Sources;
 use super::{check_paths, read_error};
+use crate::kinds::Provider;
 use crate::words::{NodeName, ServiceName};
 
 /// All checks.
@@ -28,7 +29,58 @@ pub(super) fn all(
     }
     check_paths::between_services(drafts, machines, sources, problems);
     sources_exist(drafts, folder, problems);
+    one_broker_for_two_providers(drafts, machines, sources, problems);
     circles(drafts, problems);
+}
+
+/// A consumer of one broker that is declared twice would have one account name for two accounts there: the broker
+/// refuses the second. What the accounts of a `custom` kind are called on their side, nobody here knows.
+fn one_broker_for_two_providers(
+    drafts: &Drafts<'_>,
+    machines: &Machines,
+    sources: &Sources,
+    problems: &mut Vec<Problem>,
+) {
+    let broker = |name: &ServiceName| {
+        let service = &drafts.get(name)?.service;
+        let provides = service.provides.as_ref()?;
+        let kind = match &provides.provider {
+            Provider::Custom(_) => return None,
+            other => std::mem::discriminant(other),
+        };
+        let host = match &provides.host {
+            Some(host) => host.as_str(),
+            None => machines.nodes.get(service.nodes.first()?)?.host(),
+        };
+        Some((kind, host, provides.port))
+    };
+    for (consumer, draft) in drafts {
+        let mut seen = HashMap::new();
+        for provider in draft.service.consumes.keys() {
+            let Some(broker) = broker(provider) else {
+                continue;
+            };
+            let (_, host, port) = broker;
+            let Some(first) = seen.insert(broker, provider) else {
+                continue;
+            };
+            let place = drafts
+                .get(first)
+                .map(|first| sources.reference(first.place));
+            problems.push(Problem::new(
+                place_of(drafts, consumer, provider),
+                format!(
+                    "{first} and {provider} are one broker, at {host} port {port}: {consumer} would have one account name for two \
+                     accounts there"
+                ),
+                format!(
+                    "declare the broker once ({first} is at {}) and write what {consumer} needs into one `consumes` of it; if they are \
+                     two brokers, give each its own `host` or `port`",
+                    place.unwrap_or_default()
+                ),
+            ));
+        }
+    }
 }
 
 /// Two machines that are the same folder of the same machine would replace each other's releases.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
 use semver::VersionReq;
 use serde::Deserialize;
@@ -305,6 +305,15 @@ impl Default for Limits {
 }
 
 impl Mesh {
+    /// The templates of files, relative to the declaration; one that several files have, several times.
+    pub fn templates(&self) -> impl Iterator<Item = &Utf8Path> {
+        let files = self.services.values().flat_map(|service| &service.files);
+        files.filter_map(|file| match &file.content {
+            FileContent::Template(path) => Some(path.as_path()),
+            FileContent::Source(_) | FileContent::Inline(_) => None,
+        })
+    }
+
     /// Where consumers reach a provider: its declared host, else its only machine's. `None`: it is on no
     /// machine, or provides nothing.
     #[must_use]

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -27,6 +28,8 @@ pub enum DiagnosticKind {
     Declaration,
     /// It asks for another version of grid.
     Version,
+    /// A template of it cannot be read, or is none.
+    Template,
 }
 
 /// Where in a file something is wrong, and what stands there.
@@ -147,6 +150,60 @@ pub struct Diagnostic {
     /// What would be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// Of a template's text; `range`: the bytes of it that are wrong, where that is known of the line.
+    #[must_use]
+    pub fn in_template(
+        file: String,
+        text: &str,
+        line: usize,
+        range: Option<Range<usize>>,
+        message: String,
+    ) -> Self {
+        let number = line.max(1);
+        let start = text
+            .split_inclusive('\n')
+            .take(number.saturating_sub(1))
+            .map(str::len)
+            .sum();
+        let shown = text.get(start..).and_then(|rest| rest.lines().next());
+        let shown = shown.unwrap_or("");
+        let end = usize::saturating_add(start, shown.len());
+        let in_line = range.filter(|range| range.start >= start && range.start <= end);
+        let at = match in_line {
+            Some(range) => Position::new(
+                number,
+                shown,
+                range.start.saturating_sub(start),
+                range.end.min(end).saturating_sub(start),
+            ),
+            None => {
+                let indent = shown.len().saturating_sub(shown.trim_start().len());
+                Position::new(number, shown, indent, shown.len())
+            }
+        };
+        Self {
+            kind: DiagnosticKind::Template,
+            file,
+            at: Some(at),
+            message,
+            help: None,
+        }
+    }
+
+    /// Of a template that cannot be read.
+    #[must_use]
+    pub fn of_template(file: String, message: String) -> Self {
+        Self {
+            kind: DiagnosticKind::Template,
+            file,
+            at: None,
+            message,
+            help: None,
+        }
+    }
 }
 
 impl fmt::Display for Diagnostic {

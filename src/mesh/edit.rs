@@ -4,6 +4,7 @@
 //! again; what does not read back as it was meant is put back, so that no command leaves a declaration
 //! that the next one refuses. Whoever calls holds the mesh lock.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -42,7 +43,7 @@ pub enum EditError {
     },
     /// The hold stands in `[defaults]`, for all machines.
     #[error(
-        "{name} is on hold by `[defaults]`, as every machine is that says nothing else; take `hold` out there"
+        "{name} is on hold by `[defaults]`, as is every machine that has no `hold` of its own: take `hold` out there"
     )]
     HeldByDefault {
         /// The machine.
@@ -121,17 +122,58 @@ pub fn set_nodes(
     change(folder, &before, target, new, as_meant)
 }
 
-/// Puts a machine on hold, or takes its hold away. Returns the declaration as it reads now.
+/// Puts machines on hold, or takes their hold away. Returns the declaration as it reads now.
 ///
 /// # Errors
-/// When there is no such machine, the declaration was or would be wrong, the hold stands in `[defaults]`,
-/// or the file cannot be written. The declaration is then as it was.
+/// When there is no such machine, the declaration was or would be wrong, a hold stands in `[defaults]`,
+/// or a file cannot be written. The declaration is then as it was.
 pub fn set_hold(
     folder: &Utf8Path,
+    nodes: &BTreeSet<NodeName>,
+    hold: Option<&Hold>,
+) -> Result<Loaded, EditError> {
+    let mut loaded = load(folder).map_err(EditError::Declaration)?;
+    let before = texts(folder, &loaded)?;
+    for node in nodes {
+        match set_hold_of(folder, &loaded, node, hold) {
+            Ok(after) => loaded = after,
+            Err(error) => {
+                put_back(before)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(loaded)
+}
+
+/// The files of a declaration with their texts.
+fn texts(folder: &Utf8Path, loaded: &Loaded) -> Result<Vec<(Utf8PathBuf, String)>, EditError> {
+    let read = |file: &Utf8PathBuf| {
+        let path = folder.join(file);
+        let read = path
+            .canonicalize_utf8()
+            .and_then(|real| Ok((real.clone(), std::fs::read_to_string(&real)?)));
+        read.map_err(|cause| EditError::File { path, cause })
+    };
+    loaded.files.iter().map(read).collect()
+}
+
+fn put_back(texts: Vec<(Utf8PathBuf, String)>) -> Result<(), EditError> {
+    for (path, text) in texts {
+        if std::fs::read_to_string(&path).is_ok_and(|now| now == text) {
+            continue;
+        }
+        write(&path, text.as_bytes()).map_err(|cause| EditError::NotPutBack { path, cause })?;
+    }
+    Ok(())
+}
+
+fn set_hold_of(
+    folder: &Utf8Path,
+    before: &Loaded,
     node: &NodeName,
     hold: Option<&Hold>,
 ) -> Result<Loaded, EditError> {
-    let before = load(folder).map_err(EditError::Declaration)?;
     let Some(machine) = before.mesh.nodes.get(node) else {
         let names = before.mesh.nodes.keys().map(NodeName::as_str);
         return Err(EditError::UnknownNode {
@@ -150,7 +192,7 @@ pub fn set_hold(
         node.is_some_and(|node| node.hold.as_ref() == hold)
     };
     let was_held = machine.hold.is_some();
-    change(folder, &before, target, new, as_meant).map_err(|error| match error {
+    change(folder, before, target, new, as_meant).map_err(|error| match error {
         EditError::NotAsMeant { .. } if hold.is_none() && was_held => {
             EditError::HeldByDefault { name: node.clone() }
         }
@@ -269,7 +311,11 @@ node = \"atlas\" # for now
             set_nodes(self.path(), &ServiceName::new("billing").unwrap(), &nodes)
         }
         fn hold(&self, node: &str, hold: Option<&Hold>) -> Result<Loaded, EditError> {
-            set_hold(self.path(), &NodeName::new(node).unwrap(), hold)
+            set_hold(
+                self.path(),
+                &BTreeSet::from([NodeName::new(node).unwrap()]),
+                hold,
+            )
         }
         fn names(&self) -> Vec<String> {
             let mut names: Vec<String> = [self.path().to_owned(), self.path().join("mesh.d")]
@@ -350,6 +396,27 @@ node = \"atlas\" # for now
         let wrong = folder.hold("atlas", None).unwrap_err();
         assert!(matches!(wrong, EditError::HeldByDefault { .. }), "{wrong}");
         assert_eq!(folder.read("mesh.toml"), text);
+    }
+
+    #[test]
+    fn of_several_machines_all_are_put_on_hold_or_none() {
+        let folder = Folder::new();
+        let hold = Hold {
+            reason: "moving".into(),
+            until: None,
+        };
+        let nodes = |names: &[&str]| {
+            let names = names.iter().map(|name| NodeName::new(name).unwrap());
+            names.collect::<BTreeSet<_>>()
+        };
+        let both = nodes(&["atlas", "borealis"]);
+        let loaded = set_hold(folder.path(), &both, Some(&hold)).unwrap();
+        assert!(loaded.mesh.nodes.values().all(|node| node.hold.is_some()));
+        set_hold(folder.path(), &both, None).unwrap();
+        assert_eq!(folder.read("mesh.toml"), MAIN);
+        let wrong = set_hold(folder.path(), &nodes(&["atlas", "zeus"]), Some(&hold));
+        assert!(matches!(wrong, Err(EditError::UnknownNode { .. })));
+        assert_eq!(folder.read("mesh.toml"), MAIN);
     }
 
     #[test]

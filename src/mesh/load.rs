@@ -3,7 +3,7 @@
 //! Order: the files; their syntax; the tables one by one; what one says of another. Each step goes on
 //! after an error as long as what follows from it would not be reported as one more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -17,13 +17,15 @@ use super::reader::read;
 use super::source::Sources;
 use super::text::Versions;
 use super::{check, consumption, raw, service, syntax};
-use crate::words::{Digest, MeshName, NameError, SecretName};
+use crate::words::{Digest, MeshName, NameError, NodeName, SecretName};
 
 /// A declaration as it was read.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// What it says.
     pub mesh: Mesh,
+    /// The machines that are on hold by `[defaults]`, and not by a word of their own.
+    pub held_by_default: BTreeSet<NodeName>,
     /// Of the bytes of all its files, in order.
     pub digest: Digest,
     /// Its files, relative to its folder: `mesh.toml`, then those of `mesh.d` in order of name.
@@ -105,6 +107,7 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
                     .map(|(name, draft)| (name, draft.service))
                     .collect(),
             },
+            held_by_default: machines.held_by_default,
             digest: sources.digest,
             files: sources.files.into_iter().map(|file| file.path).collect(),
         }),

@@ -1,6 +1,6 @@
 //! Reads `[nodes.*]` and `[defaults]` into machines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -29,6 +29,8 @@ pub(super) struct Machines {
     pub nodes: BTreeMap<NodeName, Node>,
     /// Where each is declared; those that are wrong too.
     pub declared: BTreeMap<NodeName, Place>,
+    /// Those that are on hold by `[defaults]`.
+    pub held_by_default: BTreeSet<NodeName>,
     /// Who carries a tag.
     pub tagged: BTreeMap<Tag, Vec<NodeName>>,
 }
@@ -46,6 +48,7 @@ impl Machines {
             .unwrap_or_default();
         // In order of name, so that the maps are made at once and not searched.
         let (mut declared, mut nodes) = (Vec::new(), Vec::new());
+        let mut held_by_default = BTreeSet::new();
         let mut tagged: BTreeMap<Tag, Vec<NodeName>> = BTreeMap::new();
         for (name, input) in &items.nodes {
             let name = named(name, *input, NodeName::new, problems);
@@ -53,6 +56,9 @@ impl Machines {
             let Some(name) = name else { continue };
             declared.push((name.clone(), input.key));
             let Some(raw) = raw else { continue };
+            if raw.hold.is_none() && defaults.hold.is_some() {
+                held_by_default.insert(name.clone());
+            }
             let raw = raw.over(&defaults);
             for tag in raw.tags.iter().flatten() {
                 let carriers = tagged.entry(tag.clone()).or_default();
@@ -65,6 +71,7 @@ impl Machines {
         Self {
             nodes: nodes.into_iter().collect(),
             declared: declared.into_iter().collect(),
+            held_by_default,
             tagged,
         }
     }

@@ -40,3 +40,4 @@ pub use init::starter;
 pub use load::{Loaded, load, load_again};
 pub use schema::schema;
 pub use select::{SelectError, Selector, nearest, select};
+pub use text::reason as hold_reason;

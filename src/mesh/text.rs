@@ -220,7 +220,11 @@ fn login(text: &str) -> Result<String, String> {
     }
 }
 
-fn reason(text: &str) -> Result<String, String> {
+/// The reason of a hold: one line that says something, of at most so many characters.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn reason(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("say why, for whoever reads the status".into());
     }

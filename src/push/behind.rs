@@ -3,6 +3,7 @@
 
 use super::difference::{Difference, differences};
 use crate::compose::manifest::Manifest;
+use crate::compose::sent::{Machine, Sent};
 use crate::compose::services::Outline;
 use crate::compose::{ComposeError, Composer, Composition, World};
 use crate::provision::{self, ProvisionId};
@@ -107,8 +108,11 @@ pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Stan
                 && sent.lists.is_empty()
                 && machine.forgotten.is_empty();
             if !is_current {
-                let found = differences(&held(sent), &composition.bundle.manifest);
-                reasons.push(Reason::Differs(found));
+                reasons.push(Reason::Differs(differ(
+                    machine,
+                    sent,
+                    &composition.bundle.manifest,
+                )));
             }
         }
     }
@@ -119,14 +123,41 @@ pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Stan
     }
 }
 
-/// The manifest with the lists that stayed from a roll-back: what the machine's providers admit.
-fn held(sent: &crate::compose::sent::Sent) -> Manifest {
+/// What differs between a machine and what it should be; never empty, where it is not current.
+fn differ(machine: &Machine, sent: &Sent, wanted: &Manifest) -> Vec<Difference> {
+    let mut found = differences(&held(machine, sent), wanted);
+    for provider in sent.lists.keys() {
+        let is_told = found.iter().any(
+            |difference| matches!(difference, Difference::Grants { provider: told, .. } if told == provider),
+        );
+        if !is_told {
+            found.push(Difference::Stayed {
+                provider: provider.clone(),
+            });
+        }
+    }
+    for service in &machine.forgotten {
+        if !wanted.services.contains_key(service) {
+            found.push(Difference::Forgotten {
+                service: service.clone(),
+            });
+        }
+    }
+    found
+}
+
+/// The manifest with the lists that stayed from a roll-back, which is what the machine's providers admit, and
+/// without what was taken as gone.
+fn held(machine: &Machine, sent: &Sent) -> Manifest {
     let mut manifest = Manifest::clone(&sent.manifest);
     for (provider, grants) in &sent.lists {
         if let Some(service) = manifest.services.get_mut(provider) {
             service.grants = Some(grants.clone());
         }
     }
+    manifest
+        .services
+        .retain(|service, _| !machine.forgotten.contains(service));
     manifest
 }
 
@@ -209,7 +240,9 @@ mod tests {
         let sample = sample.stayed("m0", "broker", "billing:1");
         assert_eq!(
             reasons(&sample, "m0"),
-            [Reason::Differs(vec![Difference::Unconfirmed])]
+            [Reason::Differs(vec![Difference::Stayed {
+                provider: crate::compose::sample::name("broker")
+            }])]
         );
     }
 
@@ -218,6 +251,10 @@ mod tests {
         let sample = Sample::of(&[])
             .sent("m0", vec![("billing", bound(""))])
             .forgotten("m0", "billing");
-        assert!(matches!(reasons(&sample, "m0")[..], [Reason::Differs(_)]));
+        let [Reason::Differs(found)] = &reasons(&sample, "m0")[..] else {
+            panic!("{:?}", reasons(&sample, "m0"));
+        };
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].to_string(), "billing was taken as gone from it");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::compose::manifest::{FileEntry, Grants, Manifest, ServiceManifest};
-use crate::words::{ReleasePath, ServiceName};
+use crate::words::{MeshName, NodeName, ReleasePath, ServiceName};
 
 /// One account that a list gains or loses.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -59,22 +59,68 @@ pub enum Difference {
         /// The generation; absent: the binding goes.
         generation: Option<u32>,
     },
-    /// Files or commands of a service change.
+    /// What a consumer is told of a provider changes, by the same account: its host, its port, what it may do.
+    Rebound {
+        /// Whose.
+        service: ServiceName,
+        /// Of which provider.
+        provider: ServiceName,
+    },
+    /// A provider's list is written in another way, with the same accounts on it.
+    List {
+        /// Whose list.
+        provider: ServiceName,
+    },
+    /// Files of a service change.
     Files {
         /// Whose.
         service: ServiceName,
         /// How many.
         changed: usize,
     },
-    /// The machine holds more than is known of: a service that was forgotten, or a list to be confirmed.
-    Unconfirmed,
+    /// Commands of a service change.
+    Commands {
+        /// Whose.
+        service: ServiceName,
+        /// Which: `test`, `load`, `verify`, `apply`, `check`, `remove`.
+        steps: Vec<String>,
+    },
+    /// Nothing but time limits, whom it waits for, or a provider's settings change.
+    Settings {
+        /// Whose.
+        service: ServiceName,
+        /// What: `time limits`, `wait`, `provides`.
+        of: Vec<String>,
+    },
+    /// A provider's newer list stayed loaded when the rest was rolled back, and is in no release yet.
+    Stayed {
+        /// Whose list.
+        provider: ServiceName,
+    },
+    /// A service was taken as gone from the machine by `grid forget`.
+    Forgotten {
+        /// Which.
+        service: ServiceName,
+    },
+    /// What the machine holds carries the name of another mesh.
+    OtherMesh {
+        /// Its name.
+        was: MeshName,
+    },
+    /// What the machine holds carries the name of another machine.
+    OtherMachine {
+        /// Its name.
+        was: NodeName,
+    },
+    /// A grid that writes another format composed what the machine holds.
+    OtherFormat,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Comes { service, files } => {
-                write!(f, "services/{service}, {}", count(*files, "file"))
+                write!(f, "{service} comes, {}", count(*files, "file"))
             }
             Self::Leaves { service } => write!(f, "{service} leaves"),
             Self::Grants {
@@ -102,10 +148,32 @@ impl fmt::Display for Difference {
             Self::Binding {
                 service, provider, ..
             } => write!(f, "{service} no longer uses {provider}"),
-            Self::Files { service, changed } => {
-                write!(f, "services/{service}, {} changed", count(*changed, "file"))
+            Self::Rebound { service, provider } => {
+                write!(f, "{service} gets other settings of {provider}")
             }
-            Self::Unconfirmed => f.write_str("to be confirmed"),
+            Self::List { provider } => write!(f, "the list of {provider} is written otherwise"),
+            Self::Files { service, changed } => {
+                write!(f, "{} of {service} changed", count(*changed, "file"))
+            }
+            Self::Commands { service, steps } => {
+                let plural = if steps.len() == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "command{plural} of {service} changed: {}",
+                    steps.join(", ")
+                )
+            }
+            Self::Settings { service, of } => {
+                write!(f, "settings of {service} changed: {}", of.join(", "))
+            }
+            Self::Stayed { provider } => write!(
+                f,
+                "the list of {provider} stayed when the rest was rolled back"
+            ),
+            Self::Forgotten { service } => write!(f, "{service} was taken as gone from it"),
+            Self::OtherMesh { was } => write!(f, "it was sent to as part of the mesh {was}"),
+            Self::OtherMachine { was } => write!(f, "it was sent to as {was}"),
+            Self::OtherFormat => f.write_str("another grid composed what it holds"),
         }
     }
 }
@@ -115,10 +183,23 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-/// What differs; never empty, since it is asked only where the bundles do.
+/// What differs between two manifests; empty only where they are equal.
 #[must_use]
 pub fn differences(held: &Manifest, wanted: &Manifest) -> Vec<Difference> {
     let mut found = Vec::new();
+    if held.format != wanted.format {
+        found.push(Difference::OtherFormat);
+    }
+    if held.mesh != wanted.mesh {
+        found.push(Difference::OtherMesh {
+            was: held.mesh.clone(),
+        });
+    }
+    if held.node != wanted.node {
+        found.push(Difference::OtherMachine {
+            was: held.node.clone(),
+        });
+    }
     for (name, new) in &wanted.services {
         match held.services.get(name) {
             Some(old) => compare(name, old, new, &mut found),
@@ -135,9 +216,6 @@ pub fn differences(held: &Manifest, wanted: &Manifest) -> Vec<Difference> {
             });
         }
     }
-    if found.is_empty() {
-        found.push(Difference::Unconfirmed);
-    }
     found
 }
 
@@ -147,7 +225,14 @@ fn compare(
     new: &ServiceManifest,
     found: &mut Vec<Difference>,
 ) {
-    let found_before = found.len();
+    if old == new {
+        return;
+    }
+    let is_bound = !old.bindings.is_empty() || !new.bindings.is_empty();
+    let (old_files, new_files) = (
+        Parts::of(name, old, is_bound),
+        Parts::of(name, new, is_bound),
+    );
     let none = Grants::new();
     let before = old.grants.as_ref().unwrap_or(&none);
     let after = new.grants.as_ref().unwrap_or(&none);
@@ -157,14 +242,69 @@ fn compare(
             added: accounts(after, before),
             removed: accounts(before, after),
         });
+    } else if old_files.list != new_files.list {
+        found.push(Difference::List {
+            provider: name.clone(),
+        });
     }
+    bindings(name, (old, &old_files), (new, &new_files), found);
+    let changed = differing(&old_files.own, &new_files.own).count();
+    if changed > 0 {
+        found.push(Difference::Files {
+            service: name.clone(),
+            changed,
+        });
+    }
+    let steps: Vec<String> = differing(&old_files.commands, &new_files.commands)
+        .map(|path| path.as_str().rsplit('/').next().unwrap_or_default())
+        .map(str::to_owned)
+        .collect();
+    if !steps.is_empty() {
+        found.push(Difference::Commands {
+            service: name.clone(),
+            steps,
+        });
+    }
+    // The settings of a provider show in its list and its commands, as a rule.
+    let is_told = found.iter().any(|difference| difference.is_of(name));
+    let of: Vec<String> = [
+        ("time limits", old.limits != new.limits),
+        ("wait", old.unwaited != new.unwaited && !is_told),
+        ("provides", old.provides != new.provides && !is_told),
+    ]
+    .into_iter()
+    .filter(|(_, differs)| *differs)
+    .map(|(what, _)| what.to_owned())
+    .collect();
+    if !of.is_empty() {
+        found.push(Difference::Settings {
+            service: name.clone(),
+            of,
+        });
+    }
+}
+
+fn bindings(
+    name: &ServiceName,
+    (old, old_files): (&ServiceManifest, &Parts<'_>),
+    (new, new_files): (&ServiceManifest, &Parts<'_>),
+    found: &mut Vec<Difference>,
+) {
+    let rewritten = differing(&old_files.bound, &new_files.bound);
+    let rewritten: Vec<&str> = rewritten.map(ReleasePath::as_str).collect();
     for (provider, bound) in &new.bindings {
         let earlier = old.bindings.get(provider);
+        let folder = format!("services/{name}/bindings/{provider}/");
         if earlier.is_none_or(|earlier| earlier.generation != bound.generation) {
             found.push(Difference::Binding {
                 service: name.clone(),
                 provider: provider.clone(),
                 generation: Some(bound.generation.number),
+            });
+        } else if earlier != Some(bound) || rewritten.iter().any(|path| path.starts_with(&folder)) {
+            found.push(Difference::Rebound {
+                service: name.clone(),
+                provider: provider.clone(),
             });
         }
     }
@@ -177,37 +317,77 @@ fn compare(
             });
         }
     }
-    let (old_files, new_files) = (own_files(name, old), own_files(name, new));
-    let come_or_change = new_files
-        .iter()
-        .filter(|(path, file)| old_files.get(*path) != Some(*file))
-        .count();
-    let go = old_files
-        .keys()
-        .filter(|path| !new_files.contains_key(*path))
-        .count();
-    let changed = come_or_change.saturating_add(go);
-    if changed > 0 || (old != new && found.len() == found_before) {
-        found.push(Difference::Files {
-            service: name.clone(),
-            changed,
-        });
+}
+
+impl Difference {
+    /// Whether it is one of this service's.
+    fn is_of(&self, name: &ServiceName) -> bool {
+        match self {
+            Self::Comes { service, .. }
+            | Self::Leaves { service }
+            | Self::Grants {
+                provider: service, ..
+            }
+            | Self::Binding { service, .. }
+            | Self::Rebound { service, .. }
+            | Self::List { provider: service }
+            | Self::Files { service, .. }
+            | Self::Commands { service, .. }
+            | Self::Settings { service, .. }
+            | Self::Stayed { provider: service }
+            | Self::Forgotten { service } => service == name,
+            Self::OtherMesh { .. } | Self::OtherMachine { .. } | Self::OtherFormat => false,
+        }
     }
 }
 
-/// The files of a service but for its list and what binds it: of those the differences speak by themselves.
-fn own_files<'a>(
-    name: &ServiceName,
-    service: &'a ServiceManifest,
-) -> BTreeMap<&'a ReleasePath, &'a FileEntry> {
-    let list = service.grant_file(name).map(|file| &file.path);
-    service
-        .files
-        .iter()
-        .filter(|file| Some(&file.path) != list)
-        .filter(|file| !file.path.as_str().contains("/bindings/"))
-        .map(|file| (&file.path, file))
-        .collect()
+/// Files by path.
+type Files<'a> = BTreeMap<&'a ReleasePath, &'a FileEntry>;
+
+/// The files of a service by what they are.
+#[derive(Default)]
+struct Parts<'a> {
+    /// Its own.
+    own: Files<'a>,
+    /// Its commands.
+    commands: Files<'a>,
+    /// Its grant list, and the empty one for when it leaves.
+    list: Files<'a>,
+    /// What it is told of its providers: bindings, and the environment file that is made of them.
+    bound: Files<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(name: &ServiceName, service: &'a ServiceManifest, is_bound: bool) -> Self {
+        let list = service.grant_file(name).map(|file| &file.path);
+        let bindings = format!("services/{name}/bindings/");
+        let environment = format!("services/{name}/{name}.env");
+        let commands = format!("commands/{name}/");
+        let empty = format!("commands/{name}/empty");
+        let mut parts = Self::default();
+        for file in &service.files {
+            let path = file.path.as_str();
+            let part = if Some(&file.path) == list || path == empty {
+                &mut parts.list
+            } else if path.starts_with(&commands) {
+                &mut parts.commands
+            } else if is_bound && (path.starts_with(&bindings) || path == environment) {
+                &mut parts.bound
+            } else {
+                &mut parts.own
+            };
+            part.insert(&file.path, file);
+        }
+        parts
+    }
+}
+
+/// The paths at which two sets of files differ.
+fn differing<'a>(old: &Files<'a>, new: &Files<'a>) -> impl Iterator<Item = &'a ReleasePath> {
+    let paths: BTreeSet<&ReleasePath> = old.keys().chain(new.keys()).copied().collect();
+    paths
+        .into_iter()
+        .filter(|path| old.get(path) != new.get(path))
 }
 
 /// The accounts of `of` that are not on `without`, each generation once.
@@ -226,4 +406,112 @@ fn accounts(of: &Grants, without: &Grants) -> Vec<Account> {
         .collect();
     accounts.dedup();
     accounts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::manifest::FORMAT;
+    use crate::compose::sample::{bound, name, node, with};
+    use crate::words::Digest;
+
+    fn manifest(service: &str, manifest: ServiceManifest) -> Manifest {
+        Manifest {
+            format: FORMAT,
+            mesh: MeshName::new("prod").unwrap(),
+            node: node("m0"),
+            services: BTreeMap::from([(name(service), manifest)]),
+        }
+    }
+
+    fn told(held: &Manifest, wanted: &Manifest) -> String {
+        let told: Vec<String> = differences(held, wanted)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        told.join("; ")
+    }
+
+    fn file(path: &str, content: &str) -> FileEntry {
+        FileEntry {
+            path: ReleasePath::new(path).unwrap(),
+            mode: 0o644,
+            owner: None,
+            sha256: Digest::of(content.as_bytes()),
+            size: 1,
+            install: None,
+        }
+    }
+
+    /// What is told when a service is changed by `change` alone.
+    fn changed(change: impl Fn(&mut ServiceManifest)) -> String {
+        let mut service = bound("broker:1@m1");
+        service.files = vec![
+            file("commands/web/apply", "a"),
+            file("services/web/bindings/broker/host", "m1"),
+            file("services/web/web.conf", "a"),
+            file("services/web/web.env", "m1"),
+        ];
+        let before = manifest("web", service.clone());
+        change(&mut service);
+        told(&before, &manifest("web", service))
+    }
+
+    #[test]
+    fn every_difference_has_its_own_reason_and_none_counts_no_files() {
+        let touch = |path: &'static str| {
+            move |service: &mut ServiceManifest| {
+                for entry in &mut service.files {
+                    if entry.path.as_str() == path {
+                        *entry = file(path, "b");
+                    }
+                }
+            }
+        };
+        let all = [
+            changed(|service| service.limits.check += 1),
+            changed(|service| {
+                service.unwaited.insert(name("broker"));
+            }),
+            changed(|service| service.bindings = bound("broker:1@m2").bindings),
+            changed(|service| service.bindings = bound("broker:2@m1").bindings),
+            changed(|service| service.bindings.clear()),
+            changed(touch("services/web/bindings/broker/host")),
+            changed(touch("services/web/web.conf")),
+            changed(touch("commands/web/apply")),
+            changed(|_| ()),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        settings of web changed: time limits
+        settings of web changed: wait
+        web gets other settings of broker
+        web gets generation 2 of broker
+        web no longer uses broker
+        web gets other settings of broker
+        1 file of web changed
+        command of web changed: apply
+        "#);
+    }
+
+    #[test]
+    fn the_list_of_a_provider_that_is_written_in_another_way_is_no_file_of_its_own() {
+        let with_list = |content| {
+            let mut service = with("billing:1");
+            service.files = vec![
+                file("commands/broker/empty", content),
+                file("services/broker/grants.json", content),
+            ];
+            manifest("broker", service)
+        };
+        insta::assert_snapshot!(told(&with_list("a"), &with_list("b")), @"the list of broker is written otherwise");
+    }
+
+    #[test]
+    fn what_was_sent_under_another_name_says_so() {
+        let before = manifest("broker", with(""));
+        let mut after = before.clone();
+        after.mesh = MeshName::new("try").unwrap();
+        after.node = node("m1");
+        insta::assert_snapshot!(told(&before, &after), @"it was sent to as part of the mesh prod; it was sent to as m0");
+    }
 }

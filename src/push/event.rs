@@ -28,6 +28,11 @@ pub enum Event {
         /// Counted from 1 in a store.
         push: u64,
     },
+    /// An uncertain machine is asked what it holds, before anything else is done.
+    Asking {
+        /// Which.
+        node: NodeName,
+    },
     /// An uncertain machine answered what it holds.
     SettledAs {
         /// Which.

@@ -7,6 +7,7 @@ mod behind;
 mod difference;
 mod dry_run;
 mod event;
+mod fence;
 mod known;
 mod report;
 mod round;
@@ -20,7 +21,8 @@ pub use behind::{Reason, Standing, standing};
 pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
-pub use report::{Blocker, FencedBy, Problem, Report, Verdict, Waiting, blockers};
+pub use fence::{Whose, whose};
+pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

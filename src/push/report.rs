@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::behind::{Glance, Reason};
+use super::fence::Whose;
 use super::known::Survey;
 use super::{Named, Orders};
 use crate::compose::World;
@@ -11,7 +12,7 @@ use crate::compose::sent::{Admitted, Machine};
 use crate::compose::services::{Wait, is_taken_away};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
-use crate::words::{NodeName, ServiceName, StoreId, Token};
+use crate::words::{NodeName, ServiceName, Token};
 
 /// Why a machine failed in a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,37 +34,15 @@ pub enum Problem {
     },
     /// Nobody knows what it holds.
     Uncertain(Failure),
-    /// It holds the token of a send that this store knows nothing of.
+    /// It does not hold the token of the send that this store knows of it.
     Fenced {
         /// Which; `None`: none, where one was expected.
         held: Option<Token>,
-        /// Who sent it.
-        by: FencedBy,
+        /// Whose it is.
+        whose: Whose,
         /// The last lines of its own log.
         log: Vec<String>,
     },
-}
-
-/// Who sent what a machine holds, where this store does not know of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FencedBy {
-    /// Nobody: it holds nothing.
-    Nobody,
-    /// Another copy of this very store: this one is older, or two are in use.
-    ACopy,
-    /// Another store.
-    AnotherStore,
-}
-
-impl FencedBy {
-    /// Reads it off a token, for the store `ours`.
-    pub(super) fn of(held: Option<&Token>, ours: StoreId) -> Self {
-        match held {
-            None => Self::Nobody,
-            Some(token) if token.store == ours => Self::ACopy,
-            Some(_) => Self::AnotherStore,
-        }
-    }
 }
 
 /// What keeps a provider from acknowledging a grant.

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::behind::{Standing, standing};
 use super::event::{Event, Summons};
-use super::report::{FencedBy, Problem};
+use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
@@ -252,6 +252,7 @@ impl Run<'_> {
         if parcels.is_empty() {
             return Ok(());
         }
+        self.number()?;
         let by_node: BTreeMap<NodeName, Parcel> = parcels
             .iter()
             .map(|parcel| (parcel.target.node.name.clone(), parcel.clone()))
@@ -284,7 +285,6 @@ impl Run<'_> {
     /// machine uncertain, and loses nothing else.
     fn record(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
         self.unrecorded.insert(node.clone());
-        let ours = self.state.id;
         let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
@@ -322,10 +322,7 @@ impl Run<'_> {
                 None
             }
             // It stays uncertain: the next push asks again, and no status calls it current.
-            Outcome::Fenced { held, log } => {
-                let by = FencedBy::of(held.as_ref(), ours);
-                Some(Problem::Fenced { held, by, log })
-            }
+            Outcome::Fenced { held, log } => Some(self.fenced(node, held, log)),
         };
         if let Some(problem) = problem {
             self.fail(node, problem);
@@ -364,8 +361,8 @@ impl Run<'_> {
             }
             Outcome::Fenced { held, log } => {
                 self.doubt(node, parcel);
-                let by = FencedBy::of(held.as_ref(), self.state.id);
-                self.fail(node, Problem::Fenced { held, by, log });
+                let problem = self.fenced(node, held, log);
+                self.fail(node, problem);
             }
             Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
                 self.doubt(node, parcel);

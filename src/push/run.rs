@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::behind::{Glance, standing};
 use super::event::Event;
+use super::fence::whose;
 use super::known::{Known, Survey};
 use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
@@ -154,6 +155,12 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// The fence held: whose send it is that the machine holds.
+    pub(super) fn fenced(&self, node: &NodeName, held: Option<Token>, log: Vec<String>) -> Problem {
+        let whose = whose(&self.state, self.state.push, node, held.as_ref());
+        Problem::Fenced { held, whose, log }
+    }
+
     pub(super) fn draw_token(&mut self) -> Token {
         Token::draw(self.state.id, self.state.era, self.state.push, self.chance)
     }
@@ -219,6 +226,15 @@ impl<'a> Run<'a> {
         }
         self.is_numbered = true;
         Ok(())
+    }
+
+    /// Has the number of this push on disk, and with it whatever a store notes of its beginning, before any machine
+    /// is contacted.
+    pub(super) fn number(&mut self) -> Result<(), StoreError> {
+        if self.is_numbered {
+            return Ok(());
+        }
+        self.commit(Vec::new())
     }
 
     /// What is known of a machine, to be changed. It is on disk after the next [`Run::record_all`].

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::PushError;
 use super::event::Event;
-use super::report::{FencedBy, Problem};
+use super::report::Problem;
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Question};
@@ -37,6 +37,12 @@ impl Run<'_> {
             .collect();
         if questions.is_empty() {
             return Ok(());
+        }
+        self.number()?;
+        for question in &questions {
+            (self.hear)(Event::Asking {
+                node: question.target.node.name.clone(),
+            });
         }
         let mut broken: Option<StoreError> = None;
         couriers.ask(questions, &mut |node, heard| match heard {
@@ -71,14 +77,8 @@ impl Run<'_> {
         // A machine that holds nothing was never sent to, or lost all: either way, nobody else was there.
         let ours = holding.token.is_none() || expected.contains(&holding.token);
         if !ours && !self.may_take_over(node) {
-            return self.fail(
-                node,
-                Problem::Fenced {
-                    by: FencedBy::of(holding.token.as_ref(), self.state.id),
-                    held: holding.token,
-                    log: holding.log,
-                },
-            );
+            let problem = self.fenced(node, holding.token, holding.log);
+            return self.fail(node, problem);
         }
         let address = self.mesh.nodes.get(node).map_or("", |node| node.host());
         settle(self.machine(node), holding, address);

@@ -154,7 +154,21 @@ fn reading(store: &Path, e: ::sled::Error) -> StoreError {
                 source,
             }
         }
-        other => damaged(store, other.to_string()),
+        other => damaged(store, kind_of(&other)),
+    }
+}
+
+/// What is wrong, in words of ours: sled's speak of its inside, and at length.
+fn kind_of(e: &::sled::Error) -> String {
+    match e {
+        ::sled::Error::Corruption { .. } => "its database does not add up".to_owned(),
+        ::sled::Error::Io(e) => format!("its database cannot be read: {}", e.kind()),
+        ::sled::Error::Unsupported(_) => {
+            "its database is of a form that this grid does not know".to_owned()
+        }
+        ::sled::Error::CollectionNotFound(_) | ::sled::Error::ReportableBug(_) => {
+            "its database contradicts itself".to_owned()
+        }
     }
 }
 
@@ -176,14 +190,6 @@ fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {
     let was = QUIET.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(act));
     QUIET.set(was);
-    result.map_err(|payload| {
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied());
-        let first = text
-            .and_then(|text| text.lines().next())
-            .unwrap_or("no reason given");
-        format!("sled gave up on it: {}", super::journal::clean(first))
-    })
+    // What the panic says is about sled's inside.
+    result.map_err(|_| "its database cannot be made sense of".to_owned())
 }

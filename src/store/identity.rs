@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use age::secrecy::ExposeSecret as _;
@@ -35,6 +35,18 @@ pub enum IdentityError {
     Missing {
         /// Where it was looked for.
         path: PathBuf,
+    },
+    /// Others than its owner may read or write it.
+    #[error(
+        "{} is open to others (mode {mode:04o}), and it opens every secret of the mesh: chmod 600 {}",
+        path.display(),
+        path.display()
+    )]
+    TooOpen {
+        /// Which file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
     },
     /// Neither `$XDG_CONFIG_HOME` nor `$HOME` says where it is.
     #[error("there is no home folder to look for an identity in: name yours with $GRID_IDENTITY")]
@@ -135,7 +147,7 @@ impl Identity {
     /// Reads an identity file.
     ///
     /// # Errors
-    /// When it is missing, or not one.
+    /// When it is missing, not one, or, as ssh has it with its keys, a file of this user's that others may read.
     pub fn read(path: &Path) -> Result<Self, IdentityError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => IdentityError::Missing {
@@ -149,6 +161,16 @@ impl Identity {
         };
         let mut text = Zeroizing::new(String::with_capacity(1024));
         let file = fs::File::open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        let mode = metadata.mode() & 0o7777;
+        let is_ours = metadata.uid() == rustix::process::getuid().as_raw();
+        // What somebody else owns was laid there for us (a mounted secret, say): it is theirs to close.
+        if metadata.is_file() && is_ours && mode & 0o077 != 0 {
+            return Err(IdentityError::TooOpen {
+                path: path.to_owned(),
+                mode,
+            });
+        }
         file.take(FILE_MOST).read_to_string(&mut text).map_err(io)?;
         Self::parse(&text, &path.display().to_string())
     }
@@ -311,6 +333,23 @@ mod tests {
         assert!(matches!(again, Err(IdentityError::Exists { .. })));
         assert_eq!(Identity::read(&path).unwrap().public(), identity.public());
         assert!(!format!("{identity:?}").contains("SECRET"));
+    }
+
+    #[test]
+    fn an_identity_that_others_may_read_is_refused_as_ssh_refuses_its_keys() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("identity.txt");
+        let identity = Identity::generate();
+        identity.write_new(&path, Timestamp::UNIX_EPOCH).unwrap();
+        for (mode, is_open) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = Identity::read(&path);
+            let refused = matches!(&read, Err(IdentityError::TooOpen { .. }));
+            assert_eq!(refused, is_open, "{mode:o}");
+        }
+        let text = Identity::read(&path).unwrap_err().to_string();
+        let path = path.display().to_string();
+        insta::assert_snapshot!(text.replace(&path, "FILE"), @"FILE is open to others (mode 0604), and it opens every secret of the mesh: chmod 600 FILE");
     }
 
     #[test]

@@ -23,7 +23,8 @@ const TEXT_MOST: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It has begun. No later entry of the same push: its controller died.
+    /// It has begun: on disk before anything is sent. A later entry of the same push number ends it; where there is
+    /// none, it still runs, or its controller was killed or lost.
     Begun,
     /// It ended with this exit code.
     Exit(u8),
@@ -93,7 +94,7 @@ pub struct Entry {
     pub ci: Option<String>,
     /// The command as typed; `--take-over`, `--show-secrets` and the like are in it.
     pub command: String,
-    /// The number of the push, if it is one.
+    /// The number of the push, if it is one. By it the entry that ends a push refers to the one that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<u64>,
     /// The machines that were touched.

@@ -309,6 +309,13 @@ impl MeshLock {
     }
 }
 
+/// Who holds the mesh lock, as its record says, without asking for the lock: asking would refuse somebody who takes it
+/// this instant. `None`: nobody, or a holder that died on this host.
+#[must_use]
+pub fn running(place: &Place) -> Option<Holder> {
+    FileLock::holder(&place.lock()).filter(|holder| holder.lives() != Some(false))
+}
+
 /// What `grid unlock` found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlocked {

@@ -470,7 +470,7 @@ impl History {
         let mut chance = Seeded(2);
         let ports = Ports {
             store: &mut copy,
-            couriers: &mut Pretend::new(fleet),
+            couriers: &mut Pretend,
             sources: NoFiles::shared(),
             gate: grid::delivery::Gate::default(),
             chance: &mut chance,

@@ -8,7 +8,7 @@ use clap::Args;
 use super::change::{name, tell};
 use crate::cli::context::{Context, Writing};
 use crate::cli::view::Changed;
-use crate::mesh::{Selector, select, set_nodes};
+use crate::mesh::{Selector, set_nodes};
 use crate::provision;
 use crate::store::{Change, Store as _, SystemChance};
 use crate::words::ServiceName;
@@ -60,8 +60,8 @@ pub(super) fn assign(context: &mut Context, arguments: &AssignArguments) -> crat
         })
         .collect();
     // A misspelt name is told before the store is opened.
-    let (_, loaded) = context.load()?;
-    select(&loaded.mesh, &selectors)?;
+    let (folder, loaded) = context.load()?;
+    context.choose(&folder, &loaded.mesh, &arguments.nodes)?;
     let mut writing = context.writing("assign", Duration::ZERO)?;
     writing.loaded = set_nodes(&writing.folder, &service, &selectors)?;
     let mesh = &writing.loaded.mesh;

@@ -1,5 +1,8 @@
 //! `grid check`.
 
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
 use clap::Args;
 
 use crate::cli::context::Context;
@@ -7,12 +10,17 @@ use crate::cli::exit::Exit;
 use crate::cli::phrases::count;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
-use crate::mesh;
+use crate::compose::sources::Sources as _;
+use crate::compose::templates::parse;
+use crate::mesh::{self, Diagnostic, Diagnostics, Mesh};
+
+/// The most wrong templates that one run shows.
+const SHOWN_MOST: usize = 100;
 
 /// Arguments of `grid check`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  grid check\n\nReads mesh.toml and mesh.d/*.toml, reports all errors of a run at once, and exits with 3 if there is one. It contacts \
+    after_help = "Example:\n  grid check\n\nReads mesh.toml, mesh.d/*.toml and the templates, reports all errors of a run at once, and exits with 3 if there is one. It contacts \
         no machine and opens no store."
 )]
 pub struct Arguments {}
@@ -27,6 +35,14 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         }
         Err(wrong) => return Err(wrong.into()),
     };
+    let wrong = templates(context, &folder, &loaded.mesh);
+    if !wrong.errors.is_empty() {
+        if context.ui.json {
+            context.ui.json(&CheckView::Wrong(wrong), false)?;
+            return Ok(Exit::Declaration);
+        }
+        return Err(wrong.into());
+    }
     let checked = Checked {
         mesh: loaded.mesh.name.clone(),
         digest: loaded.digest,
@@ -46,4 +62,39 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     ));
     context.ui.result(&line)?;
     Ok(Exit::Done)
+}
+
+/// Templates that cannot be read or do not parse.
+fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
+    let sources = context.sources(folder, mesh);
+    let of_lists = mesh
+        .services
+        .values()
+        .filter_map(|service| service.provides.as_ref())
+        .flat_map(|provides| provides.provider.kind().sources())
+        .map(|path| Utf8Path::new(path.as_str()));
+    let paths: BTreeSet<&Utf8Path> = mesh.templates().chain(of_lists).collect();
+    let wrong = |path: &Utf8Path| {
+        let shown = folder.join(path);
+        let shown = shown.strip_prefix(".").unwrap_or(&shown).to_string();
+        let text = match sources.template(path) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("this template cannot be read: {}", error.why);
+                return Some(Diagnostic::of_template(shown, message));
+            }
+        };
+        let unparsed = parse(&text).err()?;
+        Some(Diagnostic::in_template(
+            shown,
+            &text,
+            unparsed.line,
+            unparsed.range,
+            unparsed.why,
+        ))
+    };
+    let mut errors: Vec<Diagnostic> = paths.into_iter().filter_map(wrong).collect();
+    let omitted = errors.len().saturating_sub(SHOWN_MOST);
+    errors.truncate(SHOWN_MOST);
+    Diagnostics { errors, omitted }
 }

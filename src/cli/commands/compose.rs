@@ -18,7 +18,7 @@ use crate::compose::bundle::{Bundle, Content};
 use crate::compose::manifest::FileEntry;
 use crate::compose::sources::Sources;
 use crate::compose::{Composer, World};
-use crate::mesh::{Mesh, Selector, select};
+use crate::mesh::Mesh;
 use crate::store::{State, Store};
 
 /// What stands in a file instead of its secret.
@@ -33,9 +33,9 @@ const KEPT: &[u8] = b"[as the machine holds it]\n";
         grid compose borealis --out /tmp/borealis     the release as it would lie on the machine\n\n\
         Files that hold secrets read [redacted], unless you say --show-secrets; the journal keeps that it was said.")]
 pub struct Arguments {
-    /// The machine
+    /// The machine, or @TAG for all that carry a tag
     node: String,
-    /// Write the release to this folder, which must be new or empty
+    /// Write the release to this folder, which must be new or empty; with @TAG, to a folder in it for each machine
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<Utf8PathBuf>,
     /// Write secrets too
@@ -82,48 +82,73 @@ fn compose(
     folder: &Utf8Path,
     mesh: &Mesh,
     state: &State,
-    store: Option<&mut dyn Store>,
+    mut store: Option<&mut dyn Store>,
 ) -> crate::cli::Result {
-    let nodes = select(mesh, &[Selector::Node(arguments.node.clone())])?;
+    let nodes = context.choose(folder, mesh, std::slice::from_ref(&arguments.node))?;
     let world = World::new(mesh, &state.provisions, &state.fleet);
     let sources = context.sources(folder, mesh);
     let composer = Composer::new(mesh, sources.clone());
-    let Some(node) = nodes.first() else {
-        return Err(CommandError::usage("name a machine"));
+    let secrets = match (&arguments.out, arguments.show_secrets) {
+        (Some(_), false) => Some(known_secrets(mesh, state, sources.as_ref())),
+        _ => None,
     };
-    let composition = composer
-        .compose(&world, node)
-        .map_err(|e| CommandError::new(Exit::Declaration, e))?;
-    let bundle = composition.bundle;
-    for (service, wait) in &composition.outline.waits {
-        let text = format!("{}, so it is not in it", phrases::wait(mesh, service, wait));
-        context.ui.chat(&Line::of(text));
-    }
-    if let Some(out) = &arguments.out {
-        let secrets = if arguments.show_secrets {
-            None
-        } else {
-            Some(known_secrets(mesh, state, sources.as_ref()))
+    for node in &nodes {
+        let composition = composer.compose(&world, node).map_err(|error| {
+            CommandError::new(Exit::Declaration, error)
+                .context(format!("{node} cannot be composed"))
+        })?;
+        let bundle = composition.bundle;
+        for (service, wait) in &composition.outline.waits {
+            let text = format!("{}, so it is not in it", phrases::wait(mesh, service, wait));
+            context.ui.chat(&Line::of(text));
+        }
+        let Some(out) = &arguments.out else {
+            show(context, &bundle)?;
+            continue;
         };
-        let written = write(out, &bundle, secrets.as_deref(), store)?;
+        // A folder for each, where several may be meant.
+        let out = match arguments.node.starts_with('@') {
+            true => out.join(node.as_str()),
+            false => out.clone(),
+        };
+        let store = store.as_mut().map(|store| &mut **store as &mut dyn Store);
+        let written = write(&out, &bundle, secrets.as_deref(), store)?;
         let line = format!(
             "{} of release {} written to {out}",
             count(written, "file"),
             bundle.digest.short()
         );
         context.ui.chat(&Line::of(line));
-        return Ok(Exit::Done);
     }
+    Ok(Exit::Done)
+}
+
+/// Prints a manifest: as it is for programs, and for people with modes as chmod writes them.
+fn show(context: &mut Context, bundle: &Bundle) -> Result<(), CommandError> {
     if context.ui.json {
         let view = ComposeView {
             digest: bundle.digest,
             manifest: (**bundle.manifest).clone(),
         };
-        context.ui.json(&view, false)?;
-    } else {
-        context.ui.json(&**bundle.manifest, false)?;
+        return context.ui.json(&view, false);
     }
-    Ok(Exit::Done)
+    let mut manifest = serde_json::to_value(&**bundle.manifest)
+        .map_err(|error| CommandError::new(Exit::Failed, error))?;
+    let services = manifest
+        .get_mut("services")
+        .and_then(serde_json::Value::as_object_mut);
+    let files = services.into_iter().flat_map(|services| {
+        let files = services.values_mut();
+        files.filter_map(|service| service.get_mut("files")?.as_array_mut())
+    });
+    for file in files.flatten() {
+        if let Some(mode) = file.get_mut("mode")
+            && let Some(bits) = mode.as_u64()
+        {
+            *mode = format!("{bits:04o}").into();
+        }
+    }
+    context.ui.json(&manifest, false)
 }
 
 /// Every secret that a file could hold. A mode tells where there is one, unless the declaration sets another mode.

@@ -1,6 +1,7 @@
 //! `grid forget`: a machine, or a service on it, is taken as gone. It stands in for the acknowledgement that will
 //! never come.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,6 +9,7 @@ use clap::Args;
 use super::change::{name, tell};
 use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
+use crate::cli::phrases::list;
 use crate::cli::view::Changed;
 use crate::compose::sent::Machine;
 use crate::mesh::nearest;
@@ -18,12 +20,13 @@ use crate::words::{NodeName, ServiceName};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid forget eridanus --yes                  a machine that burnt down\n  \
-        grid forget eridanus --service billing      what moved off it may start elsewhere\n\n\
+        grid forget eridanus --service billing      what moved off it may start elsewhere\n  \
+        grid forget @attic --yes                    all that carry a tag\n\n\
         Nothing is contacted. Accounts that only this machine used go with the next push; a service that waited for its removal there \
         starts elsewhere. If the machine is alive after all, it keeps running what it holds, and the next send to it is refused until \
         `grid push NODE --take-over`.")]
 pub struct Arguments {
-    /// The machine
+    /// The machine, or @TAG for all that carry a tag
     node: String,
     /// Only this service on it
     #[arg(long)]
@@ -31,24 +34,26 @@ pub struct Arguments {
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
-    let node = name(&arguments.node, NodeName::new)?;
     let service = arguments
         .service
         .as_deref()
         .map(|text| name(text, ServiceName::new))
         .transpose()?;
     let mut writing = context.writing("forget", Duration::ZERO)?;
-    let machine = known(&writing, &node)?;
-    let (change, question) = match &service {
-        None => (
-            Change::ForgetMachine(node.clone()),
-            format!("Take {node} as gone, with all that it holds?"),
-        ),
-        Some(service) => (
-            Change::Machine(node.clone(), without(machine, &node, service)?),
-            format!("Take {service} as gone from {node}?"),
-        ),
+    let known = known(context, &writing, &arguments.node)?;
+    let names = list(known.iter().map(|(node, _)| node));
+    let question = match &service {
+        None => format!("Take {names} as gone, with all that it holds?"),
+        Some(service) => format!("Take {service} as gone from {names}?"),
     };
+    let mut changes = Vec::new();
+    for (node, machine) in &known {
+        changes.push(match &service {
+            None => Change::ForgetMachine(node.clone()),
+            Some(service) => Change::Machine(node.clone(), without(machine, node, service)?),
+        });
+    }
+    let nodes: Vec<NodeName> = known.into_iter().map(|(node, _)| node).collect();
     if !context.yes {
         match context.ui.ask(&question) {
             Some(true) => {}
@@ -65,33 +70,62 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         digest: None,
         why: service.as_ref().map(ToString::to_string),
     };
-    context.commit(&mut writing, vec![change], [(node.clone(), touched)])?;
+    let touched = nodes.iter().map(|node| (node.clone(), touched.clone()));
+    context.commit(&mut writing, changes, touched)?;
     let state = writing.store.load()?;
+    let changed = nodes.into_iter().map(|node| Changed::Forgotten {
+        node,
+        service: service.clone(),
+    });
     tell(
         context,
         &writing.folder,
         &writing.loaded.mesh,
         &state,
-        vec![Changed::Forgotten { node, service }],
+        changed.collect(),
     )
 }
 
-/// What is known of the machine; one of which nothing is known cannot be forgotten.
-fn known<'a>(writing: &'a Writing, node: &NodeName) -> Result<&'a Machine, CommandError> {
-    if let Some(machine) = writing.state.fleet.get(node) {
-        return Ok(machine);
+/// What is known of the machines that are named, of at least one. One of which nothing is known cannot be forgotten.
+fn known(
+    context: &Context,
+    writing: &Writing,
+    text: &str,
+) -> Result<Vec<(NodeName, Machine)>, CommandError> {
+    let Writing {
+        state,
+        loaded,
+        folder,
+        ..
+    } = writing;
+    let nodes: BTreeSet<NodeName> = if text.starts_with('@') {
+        context.choose(folder, &loaded.mesh, &[text.to_owned()])?
+    } else {
+        BTreeSet::from([name(text, NodeName::new)?])
+    };
+    let known: Vec<_> = nodes
+        .iter()
+        .filter_map(|node| Some((node.clone(), state.fleet.get(node)?.clone())))
+        .collect();
+    if !known.is_empty() {
+        return Ok(known);
     }
-    if writing.loaded.mesh.nodes.contains_key(node) {
+    let declared: Vec<&NodeName> = nodes
+        .iter()
+        .filter(|node| loaded.mesh.nodes.contains_key(*node))
+        .collect();
+    if !declared.is_empty() {
         return Err(CommandError::usage(format!(
-            "{node} was never sent to: there is nothing to forget"
+            "nothing was ever sent to {}: there is nothing to forget",
+            list(declared)
         )));
     }
-    let names = writing.state.fleet.keys().map(NodeName::as_str);
-    let suggestion = nearest(node.as_str(), names)
+    let names = state.fleet.keys().map(NodeName::as_str);
+    let suggestion = nearest(text, names)
         .map(|name| format!("; did you mean {name}?"))
         .unwrap_or_default();
     Err(CommandError::usage(format!(
-        "the store knows no machine {node}{suggestion}"
+        "the store knows no machine {text}{suggestion}"
     )))
 }
 

@@ -1,20 +1,23 @@
 //! `grid history`: the journal.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use crate::cli::context::{Context, is_missing};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
 use crate::cli::ui::{Line, Look};
-use crate::cli::view::{HistoryEntry, HistoryView};
-use crate::store::{Entry, JournalRecord, Outcome, Store as _, Touch};
+use crate::cli::view::{HistoryEntry, HistoryView, Unended};
+use crate::store::{Entry, Holder, JournalRecord, Outcome, Store as _, Touch};
 
 /// Arguments of `grid history`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid history             the newest entries\n  \
         grid history 413         one push, machine by machine\n\n\
-        The journal keeps who did what, from which commit, and how it ended.")]
+        The journal keeps who did what, from which commit, and how it ended. A push is noted before it sends anything; one that has no end \
+        and does not run any more was killed, or its controller was lost.")]
 pub struct Arguments {
     /// The number of a push
     push: Option<u64>,
@@ -25,27 +28,24 @@ pub struct Arguments {
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let folder = context.folder()?;
-    let last = match arguments.push {
+    // Of a push there are two records, and the first is not listed once there is the second.
+    let read = match arguments.push {
         Some(_) => JournalRecord::LISTED_MOST,
-        None => arguments.last,
+        None => arguments.last.saturating_mul(2),
     };
     let opened = context.open_reading(&folder, "history");
-    let records = match opened.and_then(|mut store| Ok(store.journal(last)?)) {
+    let records = match opened.and_then(|mut store| Ok(store.journal(read)?)) {
         Err(error) if is_missing(&error) => Vec::new(),
         other => other?,
     };
-    let entries: Vec<HistoryEntry> = records
-        .into_iter()
-        .filter(|record| {
-            arguments
-                .push
-                .is_none_or(|push| record.entry.push == Some(push))
-        })
-        .map(|record| HistoryEntry {
-            number: record.number,
-            entry: record.entry,
-        })
-        .collect();
+    let mut entries = listed(records, context.running(&folder).as_ref());
+    match arguments.push {
+        Some(push) => entries.retain(|entry| entry.entry.push == Some(push)),
+        None => {
+            let older = entries.len().saturating_sub(arguments.last);
+            entries.drain(..older);
+        }
+    }
     if let (Some(push), true) = (arguments.push, entries.is_empty()) {
         return Err(CommandError::usage(format!(
             "the journal has no push {push}"
@@ -57,7 +57,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     }
     let mut lines = Vec::new();
     for entry in &entries {
-        lines.push(headline(entry.number, &entry.entry));
+        lines.push(headline(entry));
         if arguments.push.is_some() || context.ui.verbose {
             lines.extend(details(&entry.entry));
         }
@@ -66,14 +66,60 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         context.ui.chat(&Line::of("nothing was done yet"));
     }
     context.ui.results(&lines)?;
+    let lost = |entry: &HistoryEntry| entry.unended == Some(Unended::KilledOrLost);
+    if arguments.push.is_some() && entries.iter().any(lost) {
+        context.ui.hint(
+            "what it sent is uncertain: `grid status` says where, and `grid push --behind` asks those machines first and goes on",
+        );
+    }
     Ok(Exit::Done)
 }
 
-fn headline(number: u64, entry: &Entry) -> Line {
-    let (look, outcome) = match entry.outcome {
-        Outcome::Begun => (Look::Warn, "not ended".to_owned()),
-        Outcome::Exit(0) => (Look::Good, "ok".to_owned()),
-        Outcome::Exit(code) => (Look::Bad, format!("exit {code}")),
+/// The records that are listed: all but those that began a push which a later one ended.
+fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryEntry> {
+    let ended: BTreeSet<u64> = records
+        .iter()
+        .filter(|record| record.entry.outcome != Outcome::Begun)
+        .filter_map(|record| record.entry.push)
+        .collect();
+    records
+        .into_iter()
+        .filter_map(|record| {
+            let entry = record.entry;
+            let unended = match (entry.outcome, entry.push) {
+                (Outcome::Exit(_), _) => None,
+                (Outcome::Begun, Some(push)) if ended.contains(&push) => return None,
+                (Outcome::Begun, _) => {
+                    let runs = running.is_some_and(|holder| holder.since == entry.started);
+                    Some(if runs {
+                        Unended::Runs
+                    } else {
+                        Unended::KilledOrLost
+                    })
+                }
+            };
+            Some(HistoryEntry {
+                number: record.number,
+                unended,
+                entry,
+            })
+        })
+        .collect()
+}
+
+fn headline(entry: &HistoryEntry) -> Line {
+    let HistoryEntry {
+        number,
+        unended,
+        entry,
+    } = entry;
+    let (look, outcome) = match (unended, entry.outcome) {
+        (Some(Unended::Runs), _) => (Look::Warn, "runs".to_owned()),
+        (Some(Unended::KilledOrLost), _) | (None, Outcome::Begun) => {
+            (Look::Bad, "killed or lost".to_owned())
+        }
+        (None, Outcome::Exit(0)) => (Look::Good, "ok".to_owned()),
+        (None, Outcome::Exit(code)) => (Look::Bad, format!("exit {code}")),
     };
     let push = entry
         .push
@@ -82,8 +128,8 @@ fn headline(number: u64, entry: &Entry) -> Line {
     Line::new()
         .column(Look::Faint, number, 6)
         .column(Look::Plain, format!("{:.0}", entry.started), 22)
-        .column(look, outcome, 10)
-        .column(Look::Strong, push, 12)
+        .column(look, outcome, 16)
+        .column(Look::Strong, push, 10)
         .plain(format!("{}  grid {}", entry.who, entry.command))
 }
 

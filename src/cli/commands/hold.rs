@@ -1,15 +1,16 @@
 //! `grid hold` and `grid unhold`: they edit the declaration.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::change::{name, tell};
+use super::change::tell;
 use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases;
 use crate::cli::view::Changed;
-use crate::mesh::{Hold, set_hold};
+use crate::mesh::{Hold, hold_reason, set_hold};
 use crate::store::Store as _;
 use crate::words::NodeName;
 
@@ -17,12 +18,12 @@ use crate::words::NodeName;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid hold eridanus \"in the rack on Monday\"\n  \
-        grid hold atlas \"disk is being changed\" --until 2026-12-01\n\n\
+        grid hold @eu \"moving house\" --until 2026-12-01\n\n\
         A machine on hold is declared and shown, and not sent to. Whoever needs something of it waits, and is named with this reason.")]
 pub struct HoldArguments {
-    /// The machine
+    /// The machine, or @TAG for all that carry a tag
     node: String,
-    /// Why, for people
+    /// Why, for people: one line
     reason: String,
     /// The first day on which it is sent to again
     #[arg(long, value_name = "DATE")]
@@ -31,9 +32,11 @@ pub struct HoldArguments {
 
 /// Arguments of `grid unhold`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  grid unhold eridanus")]
+#[command(after_help = "Examples:\n  \
+        grid unhold eridanus\n  \
+        grid unhold @eu")]
 pub struct UnholdArguments {
-    /// The machine
+    /// The machine, or @TAG for all that carry a tag
     node: String,
 }
 
@@ -43,28 +46,52 @@ pub(super) fn hold(context: &mut Context, arguments: HoldArguments) -> crate::cl
             "a hold until {until} would have ended already"
         )));
     }
+    let reason = hold_reason(&arguments.reason).map_err(|wrong| {
+        CommandError::usage(format!("{:?} is no reason: {wrong}", arguments.reason))
+    })?;
     let hold = Hold {
-        reason: arguments.reason,
+        reason,
         until: arguments.until,
     };
-    let node = name(&arguments.node, NodeName::new)?;
+    let nodes = chosen(context, arguments.node)?;
     let mut writing = context.writing("hold", Duration::ZERO)?;
-    writing.loaded = set_hold(&writing.folder, &node, Some(&hold))?;
-    let changed = Changed::Held {
-        node,
-        hold: phrases::hold(&hold),
-    };
+    writing.loaded = set_hold(&writing.folder, &nodes, Some(&hold))?;
+    let changed = nodes
+        .into_iter()
+        .map(|node| Changed::Held {
+            node,
+            hold: phrases::hold(&hold),
+        })
+        .collect();
     finish(context, writing, changed)
 }
 
-pub(super) fn unhold(context: &mut Context, arguments: &UnholdArguments) -> crate::cli::Result {
-    let node = name(&arguments.node, NodeName::new)?;
+pub(super) fn unhold(context: &mut Context, arguments: UnholdArguments) -> crate::cli::Result {
+    let nodes = chosen(context, arguments.node)?;
     let mut writing = context.writing("unhold", Duration::ZERO)?;
-    writing.loaded = set_hold(&writing.folder, &node, None)?;
-    finish(context, writing, Changed::Unheld { node })
+    let mesh = &writing.loaded.mesh;
+    let is_held = |node: &NodeName| mesh.nodes.get(node).is_some_and(|node| node.hold.is_some());
+    let (held, free): (BTreeSet<_>, BTreeSet<_>) = nodes.into_iter().partition(is_held);
+    let not_held = free.into_iter().map(|node| Changed::NotHeld { node });
+    let unheld = held
+        .iter()
+        .map(|node| Changed::Unheld { node: node.clone() });
+    let changed: Vec<Changed> = unheld.chain(not_held).collect();
+    writing.loaded = set_hold(&writing.folder, &held, None)?;
+    finish(context, writing, changed)
 }
 
-fn finish(context: &mut Context, mut writing: Writing, changed: Changed) -> crate::cli::Result {
+/// A misspelt name is told before a lock is taken.
+fn chosen(context: &Context, text: String) -> Result<BTreeSet<NodeName>, CommandError> {
+    let (folder, loaded) = context.load()?;
+    context.choose(&folder, &loaded.mesh, &[text])
+}
+
+fn finish(
+    context: &mut Context,
+    mut writing: Writing,
+    changed: Vec<Changed>,
+) -> crate::cli::Result {
     context.commit(&mut writing, Vec::new(), [])?;
     let state = writing.store.load()?;
     tell(
@@ -72,6 +99,6 @@ fn finish(context: &mut Context, mut writing: Writing, changed: Changed) -> crat
         &writing.folder,
         &writing.loaded.mesh,
         &state,
-        vec![changed],
+        changed,
     )
 }

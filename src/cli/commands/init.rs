@@ -36,6 +36,15 @@ pub(super) fn run(context: &mut Context, arguments: Arguments) -> crate::cli::Re
         let path = path.to_owned();
         move |e: std::io::Error| CommandError::failed(format!("cannot write {path}: {e}"))
     };
+    if let Some(file) = arguments
+        .dir
+        .ancestors()
+        .find(|path| path.exists() && !path.is_dir())
+    {
+        return Err(CommandError::usage(format!(
+            "{file} is a file, and no mesh can be made in it: name a folder, new or not"
+        )));
+    }
     let mut lines = Vec::new();
     let dir = match arguments.dir.as_str() {
         "." => Utf8PathBuf::new(),

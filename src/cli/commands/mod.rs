@@ -13,6 +13,7 @@ mod init;
 mod man;
 mod provisions;
 mod push;
+mod renamed;
 mod status;
 mod trial;
 mod trust;
@@ -22,6 +23,7 @@ use clap::Subcommand;
 
 use super::Result;
 use super::context::Context;
+use super::exit::CommandError;
 
 pub use completions::{Shell, completions};
 pub use man::pages as man_pages;
@@ -71,8 +73,26 @@ pub enum Command {
     Man(man::Arguments),
 }
 
+/// The commands that print no JSON: files, a demonstration, pages.
+const fn without_json(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Init(_) => "init",
+        Command::Try(_) => "try",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
+        _ => return None,
+    })
+}
+
 /// Runs a command.
 pub(super) fn run(context: &mut Context, command: Command) -> Result {
+    if context.ui.json
+        && let Some(name) = without_json(&command)
+    {
+        return Err(CommandError::usage(format!(
+            "`grid {name}` has no result that could be JSON: leave --json out"
+        )));
+    }
     match command {
         Command::Init(arguments) => init::run(context, arguments),
         Command::Try(arguments) => trial::run(context, arguments),
@@ -85,7 +105,7 @@ pub(super) fn run(context: &mut Context, command: Command) -> Result {
         Command::Revoke(arguments) => accounts::revoke(context, &arguments),
         Command::Rotate(arguments) => accounts::rotate(context, &arguments),
         Command::Hold(arguments) => hold::hold(context, arguments),
-        Command::Unhold(arguments) => hold::unhold(context, &arguments),
+        Command::Unhold(arguments) => hold::unhold(context, arguments),
         Command::Trust(arguments) => trust::run(context, &arguments),
         Command::Forget(arguments) => forget::run(context, &arguments),
         Command::Provisions(arguments) => provisions::run(context, &arguments),

@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use clap::Args;
 
+use super::renamed::refuse_renamed;
+
+use crate::cli::begins::Begins;
 use crate::cli::context::{Context, Writing};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
@@ -12,7 +16,7 @@ use crate::cli::summary;
 use crate::cli::ui::Line;
 use crate::cli::view::PushEvent;
 use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
-use crate::mesh::{Mesh, Selector, select};
+use crate::mesh::Mesh;
 use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
 use crate::store::{Change, MemoryStore, State, Store, StoreError, SystemChance, Touch, Touched};
 use crate::words::NodeName;
@@ -102,13 +106,14 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     }
     // A misspelt name is told before a lock is waited for.
     let (folder, loaded) = context.load()?;
-    named(context, &loaded.mesh, arguments)?;
+    named(context, &folder, &loaded.mesh, arguments)?;
     let wait = arguments.wait.unwrap_or(Duration::ZERO);
     let mut writing = context.writing_to(folder, loaded, "push", wait)?;
+    refuse_renamed(&writing.loaded.mesh, &writing.state.fleet)?;
     let gate = context.gate()?;
     let orders = orders(
         context,
-        &writing.loaded.mesh,
+        (&writing.folder, &writing.loaded.mesh),
         arguments,
         writing.git.as_ref(),
     )?;
@@ -124,13 +129,15 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let heading = heading(context, writing.git.as_ref(), false);
     let sources = context.sources(&writing.folder, &mesh);
     let mut told = Told::default();
+    let began = context.entry(&writing, Exit::Done);
+    let mut store = Begins::new(&mut writing.store, began);
     let pushed = act(
         context,
         &mesh,
         &orders,
         heading,
         Acting {
-            store: &mut writing.store,
+            store: &mut store,
             couriers: &mut couriers,
             sources,
             gate,
@@ -145,7 +152,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let report = pushed?;
     written?;
     if !context.ui.json {
-        summary::tell(&mut context.ui, &mesh, &report, false)?;
+        summary::tell(&mut context.ui, &writing.loaded, &report, false)?;
     }
     Ok(exit)
 }
@@ -154,10 +161,16 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
 fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let reading = context.reading()?;
     let mesh = &reading.loaded.mesh;
-    let orders = orders(context, mesh, arguments, reading.git.as_ref())?;
+    refuse_renamed(mesh, &reading.state.fleet)?;
+    let orders = orders(
+        context,
+        (&reading.folder, mesh),
+        arguments,
+        reading.git.as_ref(),
+    )?;
     let heading = heading(context, reading.git.as_ref(), true);
     let sources = context.sources(&reading.folder, mesh);
-    let mut couriers = Pretend::new(reading.state.fleet.clone());
+    let mut couriers = Pretend;
     let mut store = copy(&reading.state)?;
     let mut told = Told::default();
     let report = act(
@@ -174,7 +187,7 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
         },
     )?;
     if !context.ui.json {
-        summary::tell(&mut context.ui, mesh, &report, true)?;
+        summary::tell(&mut context.ui, &reading.loaded, &report, true)?;
     }
     Ok(Exit::from(report.verdict()))
 }
@@ -198,7 +211,12 @@ fn copy(state: &State) -> Result<MemoryStore, StoreError> {
     Ok(store)
 }
 
-fn named(context: &Context, mesh: &Mesh, arguments: &Arguments) -> Result<Named, CommandError> {
+fn named(
+    context: &Context,
+    folder: &Utf8Path,
+    mesh: &Mesh,
+    arguments: &Arguments,
+) -> Result<Named, CommandError> {
     if arguments.behind {
         return Ok(Named::Behind);
     }
@@ -213,9 +231,8 @@ fn named(context: &Context, mesh: &Mesh, arguments: &Arguments) -> Result<Named,
     }
     let mut nodes = BTreeSet::new();
     for text in &arguments.nodes {
-        let Ok(selector) = text.parse::<Selector>();
-        let mut chosen = select(mesh, std::slice::from_ref(&selector))?;
-        if matches!(selector, Selector::Tag(_)) {
+        let mut chosen = context.choose(folder, mesh, std::slice::from_ref(text))?;
+        if text.starts_with('@') {
             // A tag names those that are not on hold, as --all does.
             chosen.retain(|node| {
                 mesh.nodes
@@ -231,7 +248,7 @@ fn named(context: &Context, mesh: &Mesh, arguments: &Arguments) -> Result<Named,
 
 fn orders(
     context: &Context,
-    mesh: &Mesh,
+    (folder, mesh): (&Utf8Path, &Mesh),
     arguments: &Arguments,
     git: Option<&crate::cli::git::GitPlace>,
 ) -> Result<Orders, CommandError> {
@@ -248,7 +265,7 @@ fn orders(
         sender.push_str(&format!(", {job}"));
     }
     Ok(Orders {
-        named: named(context, mesh, arguments)?,
+        named: named(context, folder, mesh, arguments)?,
         max_rounds: arguments.max_rounds,
         max_failures: arguments
             .max_failures

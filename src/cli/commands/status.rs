@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::renamed::sent_as;
 use crate::cli::context::{Context, Reading};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, count};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{MachineState, MachineView, ProbeView, StatusView, WaitingView};
@@ -16,8 +17,7 @@ use crate::compose::{Composer, World};
 use crate::delivery::{
     Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Target,
 };
-use crate::mesh::{Selector, select};
-use crate::push::{Blocker, Reason, blockers, standing};
+use crate::push::{Blocker, Reason, Whose, blockers, standing, whose};
 use crate::words::{NodeName, ServiceName};
 
 /// How long a machine may take to be reached, and be silent, when it is only asked.
@@ -61,19 +61,10 @@ impl Stands {
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let reading = context.reading()?;
-    let mesh = &reading.loaded.mesh;
     let chosen = if arguments.nodes.is_empty() {
         None
     } else {
-        let selectors: Vec<Selector> = arguments
-            .nodes
-            .iter()
-            .map(|text| {
-                let Ok(selector) = text.parse();
-                selector
-            })
-            .collect();
-        Some(select(mesh, &selectors)?)
+        Some(chosen(context, &reading, &arguments.nodes)?)
     };
     let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
     let mut standings = stand(context, &reading);
@@ -85,7 +76,8 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         .any(|(node, stands)| is_chosen(node) && stands.is_to_be_mended());
     let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
     if context.ui.json {
-        let view = view(&reading, standings);
+        let mut view = view(&reading, standings);
+        view.running = context.running(&reading.folder);
         context.ui.json(&view, false)?;
     } else {
         table(context, &reading, &standings.collect())?;
@@ -95,6 +87,27 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     } else {
         Exit::Done
     })
+}
+
+/// The machines that are asked about; one that left the declaration may be named too.
+fn chosen(
+    context: &Context,
+    reading: &Reading,
+    texts: &[String],
+) -> Result<BTreeSet<NodeName>, CommandError> {
+    let mesh = &reading.loaded.mesh;
+    let is_declared = |text: &&String| mesh.nodes.contains_key(text.as_str());
+    let (mut nodes, mut rest) = (BTreeSet::new(), Vec::new());
+    for text in texts {
+        match reading.state.fleet.get_key_value(text.as_str()) {
+            Some((node, _)) if !is_declared(&text) => {
+                nodes.insert(node.clone());
+            }
+            _ => rest.push(text.clone()),
+        }
+    }
+    nodes.extend(context.choose(&reading.folder, mesh, &rest)?);
+    Ok(nodes)
 }
 
 /// How every machine stands. What blocks a consumer may be on a machine that was not asked about.
@@ -199,7 +212,15 @@ fn probe(
                 _ if held.is_some() && held == attempt.map(|attempt| attempt.token) => {
                     ProbeView::Known
                 }
-                Some(held) => ProbeView::OtherToken { held: held.into() },
+                Some(held) => ProbeView::OtherToken {
+                    whose: whose(
+                        &reading.state,
+                        reading.state.push.saturating_add(1),
+                        node,
+                        Some(&held),
+                    ),
+                    held: held.into(),
+                },
                 None => ProbeView::Empty,
             },
         };
@@ -213,10 +234,10 @@ fn probe(
 fn probed(probe: &ProbeView) -> String {
     match probe {
         ProbeView::Known => "it answers".to_owned(),
-        ProbeView::OtherToken { held } => {
-            format!("it holds what another store, or another copy of this one, sent ({held})")
+        ProbeView::OtherToken { held, whose } => {
+            format!("it holds {} ({held})", phrases::holds(whose, None))
         }
-        ProbeView::Empty => "it holds nothing, though it was sent to".to_owned(),
+        ProbeView::Empty => format!("it holds {}", phrases::holds(&Whose::Nobody, None)),
         ProbeView::Unreached(failure) => format!(
             "it cannot be asked: {}: {}",
             phrases::step(failure.step),
@@ -294,6 +315,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
     StatusView {
         mesh: reading.loaded.mesh.name.clone(),
         push: reading.state.push,
+        running: None,
         machines,
     }
 }
@@ -322,11 +344,7 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
         why.push(phrases::reasons(&reasons));
     }
     for (service, (wait, blocked)) in &stands.waits {
-        let wait = phrases::wait(mesh, service, wait);
-        match phrases::blocked(blocked) {
-            blocked if blocked.is_empty() => why.push(wait),
-            blocked => why.push(format!("{wait}: {blocked}")),
-        }
+        why.push(phrases::wait_blocked(mesh, service, wait, blocked));
     }
     for service in &stands.revoked {
         why.push(format!("{service} is revoked"));
@@ -360,7 +378,7 @@ fn table(
     context: &mut Context,
     reading: &Reading,
     standings: &BTreeMap<NodeName, Stands>,
-) -> Result<(), crate::cli::exit::CommandError> {
+) -> Result<(), CommandError> {
     let mesh = &reading.loaded.mesh;
     let mut heading = Line::new().look(Look::Strong, &mesh.name);
     if let Some(git) = &reading.git {
@@ -371,6 +389,19 @@ fn table(
         (true, push) => format!("last push {push}"),
     };
     let mut lines = vec![heading.plain(format!("  {last}"))];
+    if let Some(holder) = context.running(&reading.folder) {
+        let what = match holder.what.as_str() {
+            "push" => "a push runs".to_owned(),
+            other => format!("`grid {other}` runs"),
+        };
+        let line = Line::new()
+            .look(Look::Warn, format!("{what}: "))
+            .plain(format!(
+                "{}, process {}, since {:.0}",
+                holder.who, holder.pid, holder.since
+            ));
+        lines.push(line);
+    }
     let width = standings
         .keys()
         .map(|node| node.as_str().len())
@@ -401,10 +432,17 @@ fn table(
     }
     lines.push(Line::of(sum));
     context.ui.results(&lines)?;
+    let renamed = sent_as(mesh, &reading.state.fleet);
+    if let Some((old, nodes)) = &renamed {
+        context.ui.note(&Line::new().look(Look::Warn, "note: ").plain(format!(
+            "this mesh was called {old} when it was last sent to {}: a push refuses to go on under the new name, and says why",
+            phrases::list(nodes)
+        )));
+    }
     // Who waits is sent to once whoever it waits for can be.
     let can_be_sent =
         |state: &MachineState| state.is_to_be_mended() && *state != MachineState::Waits;
-    if counts.keys().any(can_be_sent) && !context.ui.quiet {
+    if counts.keys().any(can_be_sent) && renamed.is_none() && !context.ui.quiet {
         context
             .ui
             .hint("`grid push --behind` sends to every machine that is behind");

@@ -13,7 +13,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
 use crate::cli::view::{ChangeView, Changed};
 use crate::delivery::{CourierSettings, SeenKey, Target, host_keys};
-use crate::mesh::{CourierKind, Selector, select};
+use crate::mesh::CourierKind;
 
 /// Arguments of `grid trust`.
 #[derive(Debug, Args)]
@@ -33,13 +33,14 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let wanted = fingerprint(&arguments.fingerprint)?;
     let mut writing = context.writing("trust", Duration::ZERO)?;
     let mesh = &writing.loaded.mesh;
-    let Ok(selector) = arguments.node.parse::<Selector>();
-    let chosen = select(mesh, std::slice::from_ref(&selector))?;
-    let (Selector::Node(_), Some(node)) = (
-        &selector,
-        chosen.first().and_then(|node| mesh.nodes.get(node)),
-    ) else {
-        return Err(CommandError::usage("a key is one machine's: name one"));
+    let chosen = context.choose(&writing.folder, mesh, std::slice::from_ref(&arguments.node))?;
+    let mut nodes = chosen.iter().filter_map(|node| mesh.nodes.get(node));
+    let (Some(node), None) = (nodes.next(), nodes.next()) else {
+        return Err(CommandError::usage(format!(
+            "a key is one machine's, and {} are {}: name one",
+            arguments.node,
+            phrases::list(&chosen)
+        )));
     };
     if node.courier == CourierKind::Local {
         return Err(CommandError::usage(format!(

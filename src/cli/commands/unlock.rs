@@ -1,12 +1,13 @@
 //! `grid unlock`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::change::finish;
 use crate::cli::context::Context;
-use crate::cli::exit::Exit;
-use crate::cli::ui::Line;
+use crate::cli::view::{ChangeView, Changed};
 use crate::store::{Unlocked, unlock};
 
 /// Arguments of `grid unlock`.
@@ -21,16 +22,22 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     let folder = context.folder()?;
     let place = context.place(&folder);
     let unlocked = unlock(&place, &context.holder("unlock"))?;
-    let said = match &unlocked {
-        Unlocked::WasFree => "nobody held the lock".to_owned(),
-        Unlocked::HolderWasDead(holder) => format!("{holder} had died; its record is gone"),
-        Unlocked::TakenAway(Some(holder)) => format!("the lock was taken from {holder}"),
-        Unlocked::TakenAway(None) => "the lock was taken away".to_owned(),
+    let changed = match &unlocked {
+        Unlocked::WasFree => Changed::LockFree,
+        Unlocked::HolderWasDead(holder) => Changed::LockCleared {
+            holder: holder.to_string(),
+        },
+        Unlocked::TakenAway(holder) => Changed::LockTaken {
+            holder: holder.as_ref().map(ToString::to_string),
+        },
     };
     if unlocked != Unlocked::WasFree {
         let mut writing = context.writing("unlock", Duration::from_secs(5))?;
         context.commit(&mut writing, Vec::new(), [])?;
     }
-    context.ui.result(&Line::of(said))?;
-    Ok(Exit::Done)
+    let view = ChangeView {
+        changed: vec![changed],
+        behind: BTreeSet::new(),
+    };
+    finish(context, view)
 }

@@ -81,6 +81,24 @@ pub enum Changed {
         /// Which.
         node: NodeName,
     },
+    /// A machine was on hold neither before nor now.
+    NotHeld {
+        /// Which.
+        node: NodeName,
+    },
+    /// Nobody held the lock of the mesh.
+    LockFree,
+    /// The lock's holder had died; its record is gone.
+    LockCleared {
+        /// Who it was.
+        holder: String,
+    },
+    /// The lock was taken from its holder.
+    LockTaken {
+        /// Who it was; absent: it had not said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        holder: Option<String>,
+    },
     /// A machine's host key is accepted.
     Trusted {
         /// Which machine.
@@ -156,6 +174,13 @@ impl fmt::Display for Changed {
                 fingerprint,
             } => write!(f, "{node} is trusted by its key {kind} {fingerprint}"),
             Self::Unheld { node } => write!(f, "{node} is not on hold any more"),
+            Self::LockFree => f.write_str("nobody held the lock"),
+            Self::LockCleared { holder } => write!(f, "{holder} had died; its record is gone"),
+            Self::LockTaken {
+                holder: Some(holder),
+            } => write!(f, "the lock was taken from {holder}"),
+            Self::LockTaken { holder: None } => f.write_str("the lock was taken away"),
+            Self::NotHeld { node } => write!(f, "{node} was not on hold"),
             Self::Forgotten {
                 node,
                 service: None,

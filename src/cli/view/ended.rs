@@ -30,6 +30,9 @@ pub struct HeldView {
 pub struct Ended {
     /// Its number.
     pub push: u64,
+    /// Nothing was minted or sent: all of this is what would be, if every machine took what it is sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
     /// In one word.
     pub verdict: Verdict,
     /// The exit code.
@@ -62,8 +65,10 @@ pub struct Ended {
     pub current: usize,
 }
 
-impl From<Report> for Ended {
-    fn from(report: Report) -> Self {
+impl Ended {
+    /// From the report of a push, or of a dry run.
+    #[must_use]
+    pub fn of(report: Report, dry_run: bool) -> Self {
         let verdict = report.verdict();
         let waiting = report
             .waiting
@@ -78,6 +83,7 @@ impl From<Report> for Ended {
             .collect();
         Self {
             push: report.push,
+            dry_run,
             verdict,
             exit: crate::cli::exit::Exit::from(verdict).code(),
             rounds: report.rounds,

@@ -16,7 +16,7 @@ pub use change::{ChangeView, Changed};
 pub use check::{CheckView, Checked};
 pub use compose::ComposeView;
 pub use ended::{Ended, HeldView};
-pub use history::{HistoryEntry, HistoryView};
+pub use history::{HistoryEntry, HistoryView, Unended};
 pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
 pub use push::{AppliedView, PushEvent};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::delivery::{FailedStep, Failure};
-use crate::push::Problem;
+use crate::push::{Problem, Whose};
 use crate::words::ServiceName;
 
 /// Why a machine failed in a push.
@@ -25,7 +25,7 @@ pub enum ProblemView {
     RolledBack(FailureView),
     /// Nobody knows what it holds.
     Uncertain(FailureView),
-    /// It holds the token of a send that this store knows nothing of.
+    /// It does not hold the token of the send that this store knows of it.
     Fenced(FenceView),
 }
 
@@ -55,6 +55,8 @@ pub struct FenceView {
     /// The token; absent: none, where one was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// Whose it is.
+    pub whose: Whose,
     /// The last lines of its own log.
     pub log: Vec<String>,
 }
@@ -92,8 +94,9 @@ impl From<Problem> for ProblemView {
                 Self::RolledBack(view)
             }
             Problem::Uncertain(failure) => Self::Uncertain(failure.into()),
-            Problem::Fenced { held, log, .. } => Self::Fenced(FenceView {
+            Problem::Fenced { held, whose, log } => Self::Fenced(FenceView {
                 held: held.map(String::from),
+                whose,
                 log,
             }),
         }

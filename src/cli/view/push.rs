@@ -9,7 +9,7 @@ use crate::delivery::{Applied, Progress};
 use crate::push::{Event, Reason, Summons};
 use crate::words::{MeshName, NodeName, ServiceName};
 
-/// One event of a push.
+/// One event of a push. Those of a dry run that tell what a push would do are `would-…`.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum PushEvent {
@@ -21,6 +21,17 @@ pub enum PushEvent {
         push: u64,
         /// Nothing is minted or sent.
         dry_run: bool,
+    },
+    /// An uncertain machine is asked what it holds.
+    Asking {
+        /// Which.
+        node: NodeName,
+    },
+    /// Of a dry run: an uncertain machine would be asked first what it holds. What is told of it besides is what
+    /// would follow if it holds nothing of its last send: the most.
+    WouldAsk {
+        /// Which.
+        node: NodeName,
     },
     /// An uncertain machine answered what it holds.
     Settled {
@@ -35,6 +46,46 @@ pub enum PushEvent {
         consumer: ServiceName,
         /// Which generation.
         generation: u32,
+    },
+    /// Of a dry run: an account would be minted.
+    WouldMint {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// Which generation.
+        generation: u32,
+    },
+    /// Of a dry run: a machine would be sent to.
+    WouldSend {
+        /// Which.
+        node: NodeName,
+        /// In which round, counted from 0.
+        round: usize,
+        /// Named or flushed.
+        summons: Summons,
+        /// Why it is behind.
+        reasons: Vec<Reason>,
+        /// What would wait on it.
+        waits: BTreeMap<ServiceName, WaitView>,
+        /// What is revoked on it.
+        revoked: BTreeSet<ServiceName>,
+    },
+    /// Of a dry run, after `would-send`: what the machine lacks.
+    WouldTransfer {
+        /// Which.
+        node: NodeName,
+        /// In which round.
+        round: usize,
+        /// Files that would be sent.
+        files: u64,
+        /// Bytes of their content.
+        bytes: u64,
+    },
+    /// Of a dry run: a named machine that is current would be contacted, its files verified, its checks run.
+    WouldContact {
+        /// Which.
+        node: NodeName,
     },
     /// A machine is about to be sent to.
     Sending {
@@ -152,7 +203,11 @@ impl PushEvent {
     /// The event as it is printed; `None`: bytes that were sent so far, which are for progress bars only.
     #[must_use]
     pub fn of(event: &Event, milliseconds: u64, dry_run: bool) -> Option<Self> {
+        if let (true, Some(would)) = (dry_run, Self::would(event)) {
+            return Some(would);
+        }
         Some(match event.clone() {
+            Event::Asking { node } => Self::Asking { node },
             Event::Began { mesh, push } => Self::Began {
                 mesh,
                 push,
@@ -233,7 +288,50 @@ impl PushEvent {
                 round,
                 problem: problem.into(),
             },
-            Event::Ended(report) => Self::Ended(Box::new((*report).into())),
+            Event::Ended(report) => Self::Ended(Box::new(Ended::of(*report, dry_run))),
+        })
+    }
+
+    /// What a push would do, for an event of a dry run that says so.
+    fn would(event: &Event) -> Option<Self> {
+        Some(match event.clone() {
+            Event::Asking { node } => Self::WouldAsk { node },
+            Event::Minted {
+                provider,
+                consumer,
+                generation,
+            } => Self::WouldMint {
+                provider,
+                consumer,
+                generation,
+            },
+            Event::Sending {
+                node,
+                round,
+                summons,
+                reasons,
+                waits,
+                revoked,
+            } => Self::WouldSend {
+                node,
+                round,
+                summons,
+                reasons,
+                waits: WaitView::all(&waits),
+                revoked,
+            },
+            Event::Sent {
+                node,
+                round,
+                applied,
+            } => Self::WouldTransfer {
+                node,
+                round,
+                files: applied.files,
+                bytes: applied.bytes,
+            },
+            Event::Contacted { node, .. } => Self::WouldContact { node },
+            _ => return None,
         })
     }
 }

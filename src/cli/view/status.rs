@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::FailureView;
 use super::waiting::WaitingView;
-use crate::push::Reason;
+use crate::push::{Reason, Whose};
+use crate::store::Holder;
 use crate::words::{Digest, MeshName, NodeName, ServiceName};
 
 /// How a mesh stands, as far as its store knows.
@@ -14,6 +15,9 @@ pub struct StatusView {
     pub mesh: MeshName,
     /// The number of the last push; 0: there was none.
     pub push: u64,
+    /// Who holds the lock of the mesh just now: a push, or another command that writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<Holder>,
     /// The machines, declared or not, in order of name.
     pub machines: Vec<MachineView>,
 }
@@ -58,6 +62,8 @@ pub enum ProbeView {
     OtherToken {
         /// The token.
         held: String,
+        /// Whose it is.
+        whose: Whose,
     },
     /// It holds nothing, though something was sent to it.
     Empty,

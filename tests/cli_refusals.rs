@@ -1,0 +1,665 @@
+//! What an operator reads where something is refused, odd or left undone: why, and what to type.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a test may fall"
+)]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use support::{Bench, Seen, three_machines};
+
+/// `billing` on borealis, and all of it pushed.
+fn all_current() -> Bench {
+    let bench = three_machines();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    bench.grid(&["push", "--all"]).exits(0);
+    bench
+}
+
+fn told(seen: &[Seen]) -> String {
+    seen.iter().map(Seen::all).collect()
+}
+
+fn events(seen: &Seen) -> Vec<serde_json::Value> {
+    let text = std::str::from_utf8(seen.raw()).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    events.collect()
+}
+
+/// Leaves cygnus uncertain: its push is killed while it applies.
+fn kill_a_push_of_cygnus(bench: &Bench) {
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
+    );
+    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
+    while !bench.path("machines/cygnus/applying").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
+    }
+    push.kill().unwrap();
+    push.wait().unwrap();
+    bench.file("machines/cygnus/go", "");
+}
+
+#[test]
+fn a_dry_run_says_of_an_uncertain_machine_that_it_would_be_asked_and_claims_nothing_was_done() {
+    let bench = all_current();
+    kill_a_push_of_cygnus(&bench);
+    let dry = bench.grid(&["push", "atlas", "--dry-run"]).exits(0);
+    for wrong in ["settled", "verified,", "sent 0", "minted acc"] {
+        assert!(!dry.all().contains(wrong), "{}", dry.all());
+    }
+    let json = bench
+        .grid(&["push", "atlas", "--dry-run", "--json"])
+        .exits(0);
+    let names: Vec<String> = events(&json)
+        .iter()
+        .map(|event| event["event"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "began",
+            "would-ask",
+            "would-send",
+            "would-transfer",
+            "would-contact",
+            "ended"
+        ]
+    );
+    assert_eq!(events(&json).last().unwrap()["dry_run"], true);
+    insta::assert_snapshot!(dry.all(), @r#"
+    $ grid push atlas --dry-run
+    try  dry run of push 3  maria@lap3
+    to ask   cygnus    nobody knows what it holds: a push asks it first, and then may have less to do than follows
+    round 1  cygnus    flushed  nobody knows what it holds; command of notice changed: apply  would be sent 1 file, 102 bytes
+    contact  atlas     named    would be verified and checked
+    dry run: 1 machine to send, 0 failed, 2 already current
+    ! nothing was minted, sent or written
+    "#);
+}
+
+#[test]
+fn a_real_push_sends_the_files_and_bytes_that_the_dry_run_told() {
+    let bench = all_current();
+    bench.file("notice.txt", "changed\n");
+    let dry = events(
+        &bench
+            .grid(&["push", "cygnus", "--dry-run", "--json"])
+            .exits(0),
+    );
+    let real = events(&bench.grid(&["push", "cygnus", "--json"]).exits(0));
+    let of = |events: &[serde_json::Value], name: &str| {
+        let event = events.iter().find(|event| event["event"] == name).unwrap();
+        let at = event.get("applied").unwrap_or(event);
+        (at["files"].clone(), at["bytes"].clone())
+    };
+    assert_eq!(of(&dry, "would-transfer"), of(&real, "sent"));
+    assert_eq!(of(&real, "sent"), (1.into(), 8.into()));
+}
+
+#[test]
+fn machines_are_named_by_tag_wherever_they_are_named() {
+    let bench = all_current();
+    bench.edit("[nodes.cygnus]", "[nodes.cygnus]\ntags = [\"eu\"]");
+    bench.edit("[nodes.borealis]", "[nodes.borealis]\ntags = [\"eu\"]");
+    let before = bench.read("mesh.toml");
+    let mut all = told(&[
+        bench.grid(&["hold", "@eu", "moving house"]).exits(0),
+        bench.grid(&["status"]).exits(0),
+        bench.grid(&["unhold", "@eu"]).exits(0),
+        bench.grid(&["unhold", "@eu"]).exits(0),
+        bench.grid(&["unhold", "@us"]).exits(2),
+    ]);
+    assert_eq!(bench.read("mesh.toml"), before);
+    bench.grid(&["compose", "@eu", "--out", "out"]).exits(0);
+    for node in ["borealis", "cygnus"] {
+        assert!(bench.path(&format!("out/{node}/manifest.json")).exists());
+    }
+    all.push_str(&told(&[
+        bench
+            .grid(&[
+                "trust",
+                "@eu",
+                "SHA256:8ca2+Wap+5kV5tTAnBkyoCtb9zAVQ2qpdBZ4L2L8fyQ",
+            ])
+            .exits(2),
+        bench.grid(&["forget", "@eu", "--yes"]).exits(0),
+    ]));
+    insta::assert_snapshot!(all, @r#"
+    $ grid hold @eu moving house
+    borealis is on hold: moving house
+    cygnus is on hold: moving house
+    $ grid status
+    try  last push 1
+    atlas     current
+    borealis  on hold      moving house
+    cygnus    on hold      moving house
+    3 machines: 1 current, 2 on hold
+    $ grid unhold @eu
+    borealis is not on hold any more
+    cygnus is not on hold any more
+    $ grid unhold @eu
+    borealis was not on hold
+    cygnus was not on hold
+    $ grid unhold @us
+    ! error: no machine carries the tag @us
+    [exit 2]
+    $ grid trust @eu SHA256:8ca2+Wap+5kV5tTAnBkyoCtb9zAVQ2qpdBZ4L2L8fyQ
+    ! error: a key is one machine's, and @eu are borealis, cygnus: name one
+    [exit 2]
+    $ grid forget @eu --yes
+    forgot borealis: what it held is taken as gone
+    forgot cygnus: what it held is taken as gone
+    behind now: borealis, cygnus
+    ! next: the next push carries it: `grid push --behind`
+    "#);
+}
+
+#[test]
+fn a_hold_says_why_in_one_line_and_one_that_is_not_there_is_told() {
+    let bench = three_machines();
+    let before = bench.read("mesh.toml");
+    let seen = [
+        bench.grid(&["hold", "atlas", ""]).exits(2),
+        bench.grid(&["hold", "atlas", " \t"]).exits(2),
+        bench.grid(&["hold", "atlas", "two\nlines"]).exits(2),
+        bench.grid(&["unhold", "atlas"]).exits(0),
+    ];
+    assert_eq!(bench.read("mesh.toml"), before);
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid hold atlas 
+    ! error: "" is no reason: say why, for whoever reads the status
+    [exit 2]
+    $ grid hold atlas  	
+    ! error: " \t" is no reason: say why, for whoever reads the status
+    [exit 2]
+    $ grid hold atlas two
+    lines
+    ! error: "two\nlines" is no reason: a reason is one line without control characters
+    [exit 2]
+    $ grid unhold atlas
+    atlas was not on hold
+    behind now: atlas, borealis, cygnus
+    ! next: the next push carries it: `grid push --behind`
+    "#);
+}
+
+#[test]
+fn a_hold_of_the_defaults_has_a_hint_that_fits() {
+    let bench = three_machines();
+    bench.edit("[defaults]\n", "[defaults]\nhold = \"holidays\"\n");
+    let seen = [
+        bench.grid(&["push", "atlas"]).exits(4),
+        bench.grid(&["unhold", "atlas"]).exits(1),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid push atlas
+    try  push 1  maria@lap3
+    incomplete: 0 machines sent, 0 failed, 0 already current, 3 on hold: atlas (holidays), borealis (holidays), cygnus (holidays)
+    on hold     atlas  it was named, and not sent to
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: atlas is on hold by `[defaults]`: take `hold` out there, or give the others one of their own; `grid push --behind` then sends what it lacks
+    [exit 4]
+    $ grid unhold atlas
+    ! error: atlas is on hold by `[defaults]`, as is every machine that has no `hold` of its own: take `hold` out there
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
+    let bench = all_current();
+    bench.edit("[nodes.cygnus]", "[nodes.dorado]");
+    bench.edit("node = \"cygnus\"\n", "");
+    let renamed = bench.grid(&["push", "dorado"]).exits(8);
+    let forgotten = bench.grid(&["forget", "cygnus", "--yes"]).exits(0);
+    let fenced = bench.grid(&["push", "dorado"]).exits(8);
+    bench.grid(&["push", "dorado", "--take-over"]).exits(0);
+    let status = bench.grid(&["status", "--exit-code"]).exits(0);
+    insta::assert_snapshot!(told(&[renamed, forgotten, fenced, status]), @r#"
+    $ grid push dorado
+    try  push 2  maria@lap3
+    round 0  dorado    named    never sent                            fenced: it holds what this store sent to it as cygnus
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             nothing was changed there
+    fenced: 0 machines sent, 1 failed, 2 already current, 1 undeclared
+    failed      dorado  fenced: it holds what this store sent to it as cygnus
+    undeclared  cygnus  it left the declaration, and was last reached at cygnus
+    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! next: dorado is the machine that was cygnus: `grid forget cygnus`, then `grid push dorado --take-over`, take it under its new name; or call it cygnus again
+    [exit 8]
+    $ grid forget cygnus --yes
+    forgot cygnus: what it held is taken as gone
+    behind now: dorado
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push dorado
+    try  push 3  maria@lap3
+    round 0  dorado    fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push dorado: [DIGEST] fenced
+             nothing was changed there
+    fenced: 0 machines sent, 1 failed, 2 already current
+    failed      dorado  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
+    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! next: if dorado had another name, or was put back from a backup or a snapshot, `grid push dorado --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    [exit 8]
+    $ grid status --exit-code
+    try  last push 4
+    atlas     current
+    borealis  current
+    dorado    current
+    3 machines: 3 current
+    "#);
+}
+
+#[test]
+fn a_copy_of_the_store_is_told_apart_and_so_is_a_machine_that_was_put_back() {
+    fn copy(from: &std::path::Path, to: &std::path::Path) {
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .args([from, to])
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    let bench = all_current();
+    copy(&bench.path(".grid"), &bench.path("copy"));
+    copy(&bench.path("machines/cygnus"), &bench.path("backup"));
+    bench.file("notice.txt", "changed\n");
+    bench.grid(&["push", "cygnus"]).exits(0);
+    bench.file("notice.txt", "changed again\n");
+    let store = bench.path("copy");
+    let store = ("GRID_STORE", store.to_str().unwrap());
+    let older = bench.grid_with(store, &["push", "cygnus"]).exits(8);
+    std::fs::remove_dir_all(bench.path("machines/cygnus")).unwrap();
+    copy(&bench.path("backup"), &bench.path("machines/cygnus"));
+    let put_back = bench.grid(&["push", "cygnus"]).exits(8);
+    insta::assert_snapshot!(told(&[older, put_back]), @r#"
+    $ grid push cygnus
+    try  push 2  maria@lap3
+    round 0  cygnus    named    1 file of notice changed              fenced: it holds what a later push (2) of another copy of this store sent
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push cygnus: [DIGEST] applied
+             nothing was changed there
+    fenced: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  fenced: it holds what a later push (2) of another copy of this store sent
+    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! next: cygnus holds what push 2 of this store sent, which this copy of the store does not know: it is an older one, or two are in use. Put the newest copy back in its place and push from that; or `grid push cygnus --take-over` replaces it, and the other copy is then fenced in its turn
+    [exit 8]
+    $ grid push cygnus
+    try  push 3  maria@lap3
+    round 0  cygnus    named    1 file of notice changed              fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             nothing was changed there
+    fenced: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
+    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! next: if cygnus had another name, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    [exit 8]
+    "#);
+}
+
+#[test]
+fn a_mesh_that_was_renamed_is_refused_before_an_account_is_left_open() {
+    let bench = all_current();
+    bench.edit("name = \"try\"", "name = \"prod\"");
+    let seen = [
+        bench.grid(&["push", "--all"]).exits(3),
+        bench.grid(&["push", "--all", "--dry-run"]).exits(3),
+        bench.grid(&["status", "atlas"]).exits(0),
+    ];
+    insta::assert_snapshot!(told(&seen[..1]) + &seen[2].all(), @r#"
+    $ grid push --all
+    ! error: this mesh was called try when it was last sent to atlas, borealis, cygnus, and is called prod now: accounts carry the mesh's name, so those of try would stay open on their providers
+    ! next: `name = "try"` in mesh.toml goes on as before
+    ! next: to rename it, first take everything away as try: `grid unassign` each service, then `grid push --behind`, which closes the accounts; with the new name, assign them again
+    [exit 3]
+    $ grid status atlas
+    prod  last push 1
+    atlas  behind       it was sent to as part of the mesh try; the list of accounts is written otherwise
+    1 machine: 1 behind
+    ! note: this mesh was called try when it was last sent to atlas, borealis, cygnus: a push refuses to go on under the new name, and says why
+    "#);
+    // As it says.
+    bench.edit("name = \"prod\"", "name = \"try\"");
+    for service in ["billing", "accounts", "notice"] {
+        bench.grid(&["unassign", service]).exits(0);
+    }
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts"), "");
+    bench.edit("name = \"try\"", "name = \"prod\"");
+    bench.grid(&["assign", "accounts", "atlas"]).exits(0);
+    bench.grid(&["assign", "billing", "borealis"]).exits(0);
+    bench.grid(&["push", "--all"]).exits(0);
+    assert!(bench.read("machines/atlas/accounts").contains("prod"));
+}
+
+#[test]
+fn an_identity_that_others_may_read_is_refused() {
+    let bench = three_machines();
+    let identity = bench.path("../config/grid/identity.txt");
+    std::fs::set_permissions(&identity, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let named = ("GRID_IDENTITY", identity.to_str().unwrap());
+    let seen = [
+        bench.grid(&["push", "--all"]).exits(1),
+        bench.grid_with(named, &["push", "--all"]).exits(1),
+    ];
+    assert!(!bench.path(".grid").exists());
+    insta::assert_snapshot!(told(&seen[..1]), @r#"
+    $ grid push --all
+    ! error: [DIR]/config/grid/identity.txt is open to others (mode 0644), and it opens every secret of the mesh: chmod 600 [DIR]/config/grid/identity.txt
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn what_a_secrets_command_says_is_cleaned_bounded_and_under_the_secrets_name() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.greeting]\ncommand = [\"sh\", \"-c\", \"printf '\\\\033[2Junlock the key\\\\n' >&2; for i in 1 2 3 4 5 6 7 8 9; do echo $i$i >&2; echo $i >&2; echo >&2; done; printf hunter2\"]\n\n[services.notice]\n",
+    );
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.file("notice.j2", "{{ secrets.greeting }}\n");
+    let pushed = bench.grid(&["push", "cygnus"]).exits(0);
+    assert!(!pushed.bytes().contains(&0x1b), "{}", pushed.all());
+    let said: Vec<String> = pushed
+        .stderr()
+        .lines()
+        .filter(|line| line.starts_with("secret "))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(said.len(), 19);
+    assert_eq!(said[0], "secret greeting | \u{fffd}[2Junlock the key");
+    assert!(!pushed.all().contains("hunter2"));
+}
+
+#[test]
+fn a_template_includes_nothing_from_outside_and_is_parsed_by_the_check() {
+    let bench = three_machines();
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.file("../outside.txt", "of another");
+    bench.file("parts/inside.txt", "from below");
+    bench.file("notice.j2", "{% include \"parts/inside.txt\" %}\n");
+    bench.grid(&["push", "cygnus"]).exits(0);
+    bench.file("notice.j2", "{% include \"../outside.txt\" %}\n");
+    let outside = bench.grid(&["push", "cygnus"]).exits(4);
+    bench.file(
+        "notice.j2",
+        "Dear all,\n  {{ node.name }\nthe canteen is closed.\n",
+    );
+    bench.file(
+        "accounts.list.j2",
+        "{% for a in accounts %}\n{{ a.username }}\n",
+    );
+    let wrong = bench.grid(&["check"]).exits(3);
+    std::fs::remove_file(bench.path("notice.j2")).unwrap();
+    let missing = bench.grid(&["check"]).exits(3);
+    let json = bench.grid(&["check", "--json"]).exits(3);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(view["result"], "wrong");
+    insta::assert_snapshot!(told(&[outside, wrong, missing]), @r#"
+    $ grid push cygnus
+    try  push 2  maria@lap3
+    round 0  cygnus    cannot be composed: notice: notice.j2:1: invalid operation: ../outside.txt: a template includes only files below the declaration's folder
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  cannot be composed: notice: notice.j2:1: invalid operation: ../outside.txt: a template includes only files below the declaration's folder
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: mend what is wrong on cygnus, then `grid push --behind` finishes this
+    [exit 4]
+    $ grid check
+    ! error: accounts.list.j2:2:15: syntax error: unexpected end of input, expected end of block
+    !   2 | {{ a.username }}
+    !     |               ^^
+    ! 
+    ! notice.j2:2:16: syntax error: unexpected `}`, expected end of variable block
+    !   2 |   {{ node.name }
+    !     |                ^
+    [exit 3]
+    $ grid check
+    ! error: mesh.toml:51:12: there is no file "notice.j2"
+    !   51 | template = "notice.j2"
+    !      |            ^^^^^^^^^^^
+    !      = sources are named relative to the folder of mesh.toml
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
+    let bench = all_current();
+    bench.edit("[nodes.cygnus]\nroot = \"machines/cygnus/grid\"\n", "");
+    bench.edit("node = \"cygnus\"\n", "");
+    let seen = [
+        bench.grid(&["push", "cygnus"]).exits(2),
+        bench.grid(&["hold", "cygnus", "gone"]).exits(2),
+        bench.grid(&["status", "cygnus"]).exits(0),
+        bench.grid(&["push", "zeus"]).exits(2),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid push cygnus
+    ! error: cygnus left the declaration, and may still hold what it was sent; it was last reached at cygnus
+    ! next: `grid forget cygnus` takes it as gone, once it is; to send to it again, declare it again
+    [exit 2]
+    $ grid hold cygnus gone
+    ! error: cygnus left the declaration, and may still hold what it was sent; it was last reached at cygnus
+    ! next: `grid forget cygnus` takes it as gone, once it is; to send to it again, declare it again
+    [exit 2]
+    $ grid status cygnus
+    try  last push 1
+    cygnus  undeclared   last reached at cygnus
+    1 machine: 1 undeclared
+    $ grid push zeus
+    ! error: there is no machine zeus in this mesh
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn why_a_machine_is_behind_is_never_that_no_file_changed() {
+    let bench = all_current();
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\nlimits = { apply = \"2m\" }\n",
+    );
+    bench.edit("node = \"atlas\"\n", "");
+    let status = bench.grid(&["status"]).exits(0);
+    insta::assert_snapshot!(status.all(), @r#"
+    $ grid status
+    try  last push 1
+    atlas     current
+    borealis  waits        billing waits for accounts, which is on no machine
+    cygnus    behind       settings of notice changed: time limits
+    3 machines: 1 current, 1 waits, 1 behind
+    ! next: `grid push --behind` sends to every machine that is behind
+    "#);
+    let fresh = three_machines();
+    fresh.edit("node = \"atlas\"\n", "");
+    fresh.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    let waits = fresh.grid(&["status", "borealis"]).exits(0);
+    assert_eq!(
+        waits.stdout().matches("on no machine").count(),
+        1,
+        "{}",
+        waits.all()
+    );
+}
+
+#[test]
+fn modes_are_composed_for_people_as_chmod_writes_them() {
+    let bench = three_machines();
+    let people = bench.grid(&["compose", "cygnus"]).exits(0);
+    let programs = bench.grid(&["compose", "cygnus", "--json"]).exits(0);
+    let file = |seen: &Seen, at: &str| {
+        let view: serde_json::Value = serde_json::from_slice(seen.raw()).unwrap();
+        view.pointer(&format!("{at}/services/notice/files/0/mode"))
+            .cloned()
+    };
+    assert_eq!(file(&people, ""), Some("0644".into()));
+    assert_eq!(file(&programs, "/manifest"), Some(0o644.into()));
+}
+
+#[test]
+fn a_command_without_json_refuses_it_and_unlock_has_it() {
+    let bench = three_machines();
+    for arguments in [
+        &["init", "x", "--json"][..],
+        &["try", "x", "--json"],
+        &["completions", "bash", "--json"],
+        &["man", "--json"],
+    ] {
+        let seen = bench.grid(arguments).exits(2);
+        assert!(seen.stderr().contains("leave --json out"), "{}", seen.all());
+    }
+    assert!(!bench.path("x").exists());
+    bench.grid(&["push", "--all"]).exits(0);
+    let unlock = bench.grid(&["unlock", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(unlock.raw()).unwrap();
+    assert_eq!(view["changed"][0]["what"], "lock-free");
+}
+
+/// Takes the provider and its template away, while billing, on a machine on hold, still uses it.
+fn take_the_provider_away(bench: &Bench) {
+    bench.grid(&["hold", "borealis", "in the rack"]).exits(0);
+    let text = bench.read("mesh.toml");
+    let begin = text.find("[services.accounts]").unwrap();
+    let end = text.find("# A consumer").unwrap();
+    bench.file("mesh.toml", &(text[..begin].to_owned() + &text[end..]));
+    bench.edit(
+        "consumes = [\"accounts\"]\ncheck = [\"sh\", \"{release}/login.sh\"]\n",
+        "",
+    );
+    std::fs::remove_file(bench.path("accounts.list.j2")).unwrap();
+}
+
+#[test]
+fn the_last_account_is_closed_though_the_template_of_the_list_is_gone() {
+    let bench = all_current();
+    bench.grid(&["revoke", "accounts/billing"]).exits(0);
+    take_the_provider_away(&bench);
+    let pushed = bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts"), "");
+    insta::assert_snapshot!(pushed.all(), @r#"
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    done: 1 machine sent, 0 failed, 1 already current, 1 on hold: borealis (in the rack)
+    "#);
+    bench.grid(&["unhold", "borealis"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
+}
+
+#[test]
+fn a_list_that_cannot_be_written_any_more_says_what_to_put_back() {
+    let bench = all_current();
+    let template = bench.read("accounts.list.j2");
+    bench
+        .grid(&["issue", "accounts/report", "--outside"])
+        .exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["revoke", "accounts/report"]).exits(0);
+    take_the_provider_away(&bench);
+    let pushed = bench.grid(&["push", "--behind"]).exits(4);
+    insta::assert_snapshot!(pushed.all(), @r#"
+    $ grid push --behind
+    try  push 3  maria@lap3
+    round 0  atlas     cannot be composed: accounts stays as it is for now, and its list, which changes, cannot be written any more: accounts.list.j2: No such file or directory; put back what is missing, at least until accounts has left
+    incomplete: 0 machines sent, 1 failed, 1 already current, 1 on hold: borealis (in the rack)
+    failed      atlas  cannot be composed: accounts stays as it is for now, and its list, which changes, cannot be written any more: accounts.list.j2: No such file or directory; put back what is missing, at least until accounts has left
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: mend what is wrong on atlas, then `grid push --behind` finishes this
+    [exit 4]
+    "#);
+    bench.file("accounts.list.j2", &template);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 1);
+}
+
+#[test]
+fn paths_that_are_no_folder_of_a_mesh_are_named() {
+    let bench = three_machines();
+    bench.file("file", "");
+    bench.file(".config/x", "");
+    let seen = [
+        bench.grid(&["--mesh", "nowhere", "status"]).exits(2),
+        bench.grid(&["--mesh", "file", "status"]).exits(2),
+        bench.grid(&["--mesh", "mesh.toml", "status"]).exits(2),
+        bench.grid(&["--mesh", ".config", "status"]).exits(3),
+        bench.grid(&["init", "file"]).exits(2),
+        bench.grid(&["init", "file/below"]).exits(2),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid --mesh nowhere status
+    ! error: --mesh nowhere: there is no folder
+    ! next: `--mesh DIR`, or $GRID_MESH, names the folder of a mesh.toml; `grid init DIR` makes one
+    [exit 2]
+    $ grid --mesh file status
+    ! error: --mesh file: not a folder, but a file
+    ! next: `--mesh DIR`, or $GRID_MESH, names the folder of a mesh.toml; `grid init DIR` makes one
+    [exit 2]
+    $ grid --mesh mesh.toml status
+    ! error: --mesh mesh.toml: name the folder that it lies in, not the file
+    ! next: `--mesh DIR`, or $GRID_MESH, names the folder of a mesh.toml; `grid init DIR` makes one
+    [exit 2]
+    $ grid --mesh .config status
+    ! error: .config/mesh.toml: there is no declaration here
+    !   = `grid init` writes one to start from; `--mesh DIR` names another folder
+    [exit 3]
+    $ grid init file
+    ! error: file is a file, and no mesh can be made in it: name a folder, new or not
+    [exit 2]
+    $ grid init file/below
+    ! error: file is a file, and no mesh can be made in it: name a folder, new or not
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_broker_that_is_declared_twice_for_one_consumer_is_refused_with_what_to_do() {
+    let bench = Bench::new(
+        r#"
+[mesh]
+name = "prod"
+
+[nodes.atlas]
+
+[services.invoices]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+
+[services.orders]
+node = "atlas"
+provides = { kind = "rabbitmq" }
+
+[services.billing]
+consumes = ["invoices", "orders"]
+
+[services.audit]
+consumes = ["orders"]
+"#,
+    );
+    let wrong = bench.grid(&["check"]).exits(3);
+    insta::assert_snapshot!(wrong.all(), @r#"
+    $ grid check
+    ! error: mesh.toml:16:25: invoices and orders are one broker, at atlas port 5672: billing would have one account name for two accounts there
+    !   16 | consumes = ["invoices", "orders"]
+    !      |                         ^^^^^^^^
+    !      = declare the broker once (invoices is at mesh.toml:7) and write what billing needs into one `consumes` of it; if they are two brokers, give each its own `host` or `port`
+    [exit 3]
+    "#);
+    bench.edit("rabbitmq\" }", "rabbitmq\", port = 5673 }");
+    bench.grid(&["check"]).exits(0);
+}
