@@ -699,6 +699,73 @@ node = 3
 }
 
 #[test]
+fn a_provider_says_as_whom_and_through_what_its_list_is_loaded() {
+    let text = r#"
+[services.a]
+provides = { kind = "rabbitmq", as = "rabbitmq", via = ["podman", "exec", "-i", "it's"] }
+[services.b]
+provides = { kind = "rabbitmq" }
+"#;
+    let folder = Folder::with(&format!("{MACHINES}{text}"));
+    let mesh = folder.load().unwrap().mesh;
+    let runs = |name: &str| {
+        mesh.services[&ServiceName::new(name).unwrap()]
+            .provides
+            .as_ref()
+            .unwrap()
+            .runs
+            .clone()
+    };
+    assert_eq!(runs("a").user.unwrap().as_str(), "rabbitmq");
+    assert_eq!(
+        runs("a").via.unwrap().words(),
+        ["podman", "exec", "-i", "it's"]
+    );
+    assert_eq!(runs("b"), grid::kinds::Runs::default());
+    let wrong = r#"
+[services.a]
+provides = { kind = "rabbitmq", as = "a b" }
+[services.b]
+provides = { kind = "rabbitmq", as = "a:b", via = "podman exec" }
+[services.c]
+provides = { kind = "rabbitmq", as = 5, via = [] }
+[services.d]
+provides = { kind = "rabbitmq", as = "$(id)", vai = ["x"] }
+"#;
+    insta::assert_snapshot!(errors_in(wrong), @r#"
+    mesh.toml:9:38: `as`: a user's name is at most 32 letters, digits, dots, dashes and underscores
+      9 | provides = { kind = "rabbitmq", as = "a b" }
+        |                                      ^^^^^
+
+    mesh.toml:11:38: `as`: a user's name is at most 32 letters, digits, dots, dashes and underscores
+      11 | provides = { kind = "rabbitmq", as = "a:b", via = "podman exec" }
+         |                                      ^^^^^
+
+    mesh.toml:11:51: `via` has to be a list in brackets, not a text
+      11 | provides = { kind = "rabbitmq", as = "a:b", via = "podman exec" }
+         |                                                   ^^^^^^^^^^^^^
+         = write each word in quotes of its own, like ["a", "b"]
+
+    mesh.toml:13:38: `as` has to be the name of a user, in quotes, not 5
+      13 | provides = { kind = "rabbitmq", as = 5, via = [] }
+         |                                      ^
+
+    mesh.toml:13:47: `via`: a command names at least a program
+      13 | provides = { kind = "rabbitmq", as = 5, via = [] }
+         |                                               ^^
+
+    mesh.toml:15:38: `as`: a user's name is at most 32 letters, digits, dots, dashes and underscores
+      15 | provides = { kind = "rabbitmq", as = "$(id)", vai = ["x"] }
+         |                                      ^^^^^^^
+
+    mesh.toml:15:47: there is no key `vai` here
+      15 | provides = { kind = "rabbitmq", as = "$(id)", vai = ["x"] }
+         |                                               ^^^
+         = did you mean `via`?
+    "#);
+}
+
+#[test]
 fn a_provider_is_read_in_the_words_of_its_kind() {
     let text = r#"
 [services.a]
@@ -748,10 +815,10 @@ consumes = ["a", "g"]
       15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
          |                                                                   ^^^^^
 
-    mesh.toml:15:74: there is no key `via` here
+    mesh.toml:15:80: `via` has to be a list in brackets, not a text
       15 | provides = { kind = "rabbitmq", prot = 5672, host = "a b", port = 70000, via = "atlas" }
-         |                                                                          ^^^
-         = known here: `rabbitmqctl`, `host`, `kind` and `port`
+         |                                                                                ^^^^^^^
+         = write each word in quotes of its own, like ["a", "b"]
 
     mesh.toml:17:1: the key `check` is missing
       17 | provides = { kind = "custom" }

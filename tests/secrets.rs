@@ -2,6 +2,8 @@
 //! both sides, and in what is printed at `-vv`. The search is proven by finding planted words that are no secrets.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a test may fall"
 )]

@@ -268,8 +268,9 @@ impl Composer {
                 provider: &service.name,
             };
             let kind = provides.provider.kind();
-            files.command(Step::Load.name(), &kind.load(owner).0)?;
-            files.command(Step::Verify.name(), &kind.check(owner).0)?;
+            let runs = &provides.runs;
+            files.command(Step::Load.name(), &runs.of(kind.load(owner)).0)?;
+            files.command(Step::Verify.name(), &runs.of(kind.check(owner)).0)?;
         }
         for (step, command) in [
             (Step::Test, &service.test),

@@ -131,6 +131,7 @@ impl Sample {
             provider: provider(),
             host: None,
             port: 5672,
+            runs: crate::kinds::Runs::default(),
         };
         let declared = Service {
             name: name(service),

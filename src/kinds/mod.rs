@@ -10,6 +10,7 @@ mod percent;
 #[cfg(test)]
 mod promises;
 mod rabbitmq;
+mod runs;
 
 pub use custom::{
     BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError, Variable, WantName,
@@ -20,6 +21,7 @@ pub use kind::{
     Templates, Value,
 };
 pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
+pub use runs::{Runs, UserName};
 
 use serde::{Deserialize, Serialize};
 

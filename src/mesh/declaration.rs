@@ -9,7 +9,7 @@ use semver::VersionReq;
 use serde::Deserialize;
 
 use super::circle::Graph;
-use crate::kinds::{Endpoint, Provider, Wants};
+use crate::kinds::{Endpoint, Provider, Runs, Wants};
 use crate::words::{
     AbsolutePath, Command, MeshName, NodeName, ReleasePath, SecretName, ServiceName, Tag,
 };
@@ -160,6 +160,8 @@ pub struct Provides {
     pub host: Option<String>,
     /// Its port.
     pub port: u16,
+    /// How its list is loaded and checked.
+    pub runs: Runs,
 }
 
 /// A consumption.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::declaration::{Become, CourierKind, Move};
 use super::place::At;
 use super::text::{
-    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Mode, OwnerAndGroup, Reason, Store,
+    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Mode, OwnerAndGroup, Reason, Store, User,
     Variable, Versions,
 };
 use crate::words::{Command, MeshName, NodeName, SecretName, ServiceName, Tag};
@@ -19,7 +19,7 @@ use crate::words::{Command, MeshName, NodeName, SecretName, ServiceName, Tag};
 /// The keys of the whole declaration.
 pub(super) const TOP: &[&str] = &["defaults", "mesh", "nodes", "secrets", "services"];
 /// The keys of `provides` that all kinds share.
-pub(super) const PROVIDES: &[&str] = &["host", "kind", "port"];
+pub(super) const PROVIDES: &[&str] = &["as", "host", "kind", "port", "via"];
 /// The keys of a consumption that all kinds share.
 pub(super) const CONSUMPTION: &[&str] = &["wait"];
 
@@ -273,6 +273,12 @@ pub(super) struct ProvidesCommon {
     pub host: Option<Host>,
     /// Its port; absent: the usual one of its kind.
     pub port: Option<Port>,
+    /// The user of its machine as whom its list is loaded and checked; absent: whoever the machine side runs as.
+    #[serde(rename = "as")]
+    pub user: Option<User>,
+    /// Words before the commands that load and check its list, for a provider in a container, like
+    /// `["podman", "exec", "-i", "broker"]`; absent: none.
+    pub via: Option<Command>,
 }
 
 /// What a consumption says whatever the kind.

@@ -16,7 +16,7 @@ use super::read_error::{listed, missing_key, nearest_of_many, quoted};
 use super::reader::{read, read_table_with};
 use super::schema::required_keys;
 use super::text::{Limit, Machines as Named, MachinesRef};
-use crate::kinds::{self, Provider};
+use crate::kinds::{self, Provider, Runs};
 use crate::words::{NodeName, ReleasePath, ServiceName, Tag};
 
 /// All services, on the way.
@@ -224,6 +224,10 @@ fn provides(draft: &mut Draft<'_>, table: Table<'_>, problems: &mut Vec<Problem>
         provider,
         host: common.host.map(|host| host.0),
         port,
+        runs: Runs {
+            user: common.user.map(|user| user.0),
+            via: common.via,
+        },
     });
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use super::declaration::{FileMode, Owner};
+use crate::kinds::UserName;
 use crate::words::{NodeName, Tag};
 
 /// The longest host name or address, in bytes (RFC 1123 allows 253).
@@ -112,6 +113,14 @@ text!(
     { "type": "string", "pattern": "^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31})?$" }
 );
 text!(
+    /// A user of a machine.
+    User(UserName),
+    "the name of a user, in quotes",
+    deserialize_str,
+    user,
+    { "type": "string", "pattern": "^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31}$" }
+);
+text!(
     /// A variable of the environment.
     Variable(String),
     "the name of a variable, in quotes",
@@ -167,6 +176,12 @@ pub(super) enum MachinesRef {
     Node(NodeName),
     /// By tag.
     Tag(Tag),
+}
+
+fn user(text: &str) -> Result<UserName, String> {
+    UserName::parse(text).ok_or_else(|| {
+        "a user's name is at most 32 letters, digits, dots, dashes and underscores".into()
+    })
 }
 
 fn host(text: &str) -> Result<String, String> {

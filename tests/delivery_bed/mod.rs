@@ -315,14 +315,21 @@ impl Bed {
             let _ = fs::remove_dir_all(&tools);
             fs::create_dir(&tools).unwrap();
             let busybox = self.shell == Shell::Busybox;
-            for tool in TOOLS.iter().filter(|tool| !self.lacks.contains(tool)) {
+            for tool in TOOLS
+                .iter()
+                .filter(|tool| !self.lacks.contains(tool))
+                .filter(|tool| {
+                    let is_other = self.instead.iter().any(|(name, _)| name == *tool);
+                    !busybox || is_other || !OF_ROOT.contains(tool)
+                })
+            {
                 let other = self.instead.iter().find(|(name, _)| name == tool);
                 let from = if let Some((_, other)) = other {
                     other.clone()
                 } else if busybox {
                     PathBuf::from("/bin/busybox")
                 } else {
-                    ["/usr/bin", "/bin"]
+                    ["/usr/bin", "/bin", "/usr/sbin"]
                         .iter()
                         .map(|dir| Path::new(dir).join(tool))
                         .find(|path| path.exists())
@@ -504,6 +511,9 @@ impl Bed {
     }
 }
 
+/// What a busybox machine may lack, and which of our scripts can do without.
+const OF_ROOT: &[&str] = &["su", "sudo"];
+
 const TOOLS: &[&str] = &[
     "sh",
     "tar",
@@ -531,6 +541,11 @@ const TOOLS: &[&str] = &[
     "env",
     "yes",
     "tr",
+    "id",
+    "su",
+    "setpriv",
+    "chroot",
+    "sudo",
 ];
 
 pub fn failure(outcome: &Outcome) -> (FailedStep, Option<String>, String) {

@@ -180,6 +180,7 @@ impl Declared {
             provider: provider(),
             host: (s.machines.len() > 1).then(|| format!("all-of-s{index}")),
             port: 1,
+            runs: grid::kinds::Runs::default(),
         };
         let consumes = s
             .consumes
