@@ -21,6 +21,7 @@ pub mod git;
 mod interrupt;
 mod line;
 mod narrator;
+mod passphrase;
 mod phrases;
 mod progress;
 pub mod sources;

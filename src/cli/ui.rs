@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use super::exit::CommandError;
 pub use super::line::{Line, Look, clean};
+use super::passphrase::Terminal;
+use crate::delivery::{AskPassphrase, Gate};
 
 /// When there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -261,6 +263,13 @@ impl Ui {
         }
     }
 
+    /// Who can be asked for a passphrase: a person at the terminal, until the gate is shut; `None`: nobody.
+    pub(super) fn asks_passphrases(&self, gate: &Gate) -> Option<Arc<dyn AskPassphrase>> {
+        let terminal = Terminal::new(Arc::clone(&self.bars), gate.clone());
+        self.interactive
+            .then(|| Arc::new(terminal) as Arc<dyn AskPassphrase>)
+    }
+
     /// Asks on a terminal; `None` where nobody can be asked.
     pub fn ask(&mut self, question: &str) -> Option<bool> {
         if !self.interactive {
@@ -300,10 +309,19 @@ impl Ui {
     }
 }
 
-type Bars = Mutex<Option<indicatif::MultiProgress>>;
+/// Where progress bars are drawn, if anywhere.
+pub(super) type Bars = Mutex<Option<indicatif::MultiProgress>>;
 
 fn lock(bars: &Bars) -> MutexGuard<'_, Option<indicatif::MultiProgress>> {
     bars.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something on the terminal while nothing else is written to it.
+pub(super) fn meanwhile<T>(bars: &Bars, act: impl FnOnce() -> T) -> T {
+    match &*lock(bars) {
+        Some(bars) => bars.suspend(act),
+        None => act(),
+    }
 }
 
 fn write_err(err: &mut AutoStream<io::Stderr>, bars: &Bars, bytes: &[u8]) {

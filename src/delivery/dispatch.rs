@@ -26,7 +26,7 @@ use super::openssh::OpenSsh;
 use super::prepared::{self, Prepared};
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
 use super::script::Launch;
-use super::ssh::Ssh;
+use super::ssh::{AskPassphrase, Ssh};
 use crate::mesh::CourierKind;
 use crate::words::NodeName;
 
@@ -63,6 +63,8 @@ pub struct CourierSettings {
     pub limit: Option<Duration>,
     /// Whether further machines may be reached.
     pub gate: Gate,
+    /// Who is asked for the passphrase of a key file that no agent holds; `None`: nobody. Only the courier `ssh` asks.
+    pub passphrases: Option<Arc<dyn AskPassphrase>>,
 }
 
 impl CourierSettings {
@@ -80,6 +82,7 @@ impl CourierSettings {
             sender: "grid".to_owned(),
             limit: None,
             gate: Gate::default(),
+            passphrases: None,
         }
     }
 }

@@ -65,6 +65,13 @@ pub(super) enum DeliveryError {
         host: String,
         file: String,
     },
+    /// Its passphrase was not known to who was asked.
+    #[error("{user}@{host} was not let in: the passphrase of {file} was wrong three times")]
+    WrongPassphrase {
+        user: String,
+        host: String,
+        file: String,
+    },
     /// The machine let us in and then did not run a command.
     #[error("no command can be run: {why}")]
     Channel { why: String },
@@ -91,7 +98,9 @@ impl DeliveryError {
             | Self::HostChanged { .. }
             | Self::HostRevoked { .. }
             | Self::HostCertified { .. } => FailedStep::HostKey,
-            Self::Authenticate { .. } | Self::EncryptedKey { .. } => FailedStep::Authenticate,
+            Self::Authenticate { .. }
+            | Self::EncryptedKey { .. }
+            | Self::WrongPassphrase { .. } => FailedStep::Authenticate,
             Self::Channel { .. } | Self::Spawn { .. } => FailedStep::Start,
         }
     }
@@ -130,7 +139,7 @@ impl DeliveryError {
                 "`ssh-add -l` shows what the agent holds; `user` and `identity` of the machine say who and with what"
                     .to_owned()
             }
-            Self::EncryptedKey { file, .. } => format!("ssh-add {file}"),
+            Self::EncryptedKey { file, .. } | Self::WrongPassphrase { file, .. } => format!("ssh-add {file}"),
             Self::Channel { .. } => {
                 "the login needs a POSIX shell that may run commands".to_owned()
             }

@@ -35,4 +35,4 @@ pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
 pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
-pub use ssh::{SeenKey, host_keys, match_blocks};
+pub use ssh::{AskPassphrase, SeenKey, host_keys, match_blocks};

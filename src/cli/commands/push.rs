@@ -120,6 +120,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let mut settings = CourierSettings::new(writing.folder.clone());
     settings.parallel = usize::from(arguments.parallel);
     settings.limit = arguments.timeout;
+    settings.passphrases = context.ui.asks_passphrases(&gate);
     settings.gate = gate.clone();
     for note in match_blocks(&settings, writing.loaded.mesh.nodes.values()) {
         context.ui.chat(&Line::of(format!("note: {note}")));

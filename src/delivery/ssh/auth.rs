@@ -1,4 +1,4 @@
-//! Logging in: what the agent holds, then key files.
+//! Logging in: what the agent holds, then key files, and last those with a passphrase.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,6 +11,7 @@ use ssh2::ErrorCode;
 
 use super::super::error::DeliveryError;
 use super::config::{LARGEST, Route};
+use super::passphrase::{Passphrases, Unlocked};
 use super::wire::{Stop, Wire};
 
 /// `LIBSSH2_ERROR_AUTHENTICATION_FAILED`, `_PUBLICKEY_UNVERIFIED`: the machine does not want this key; perhaps the next.
@@ -20,16 +21,47 @@ const MOST: usize = 20;
 /// A machine that hangs up after so many keys did it because of them, and would again.
 const PATIENCE: usize = 3;
 
-/// Logs in on a connection whose host key was judged.
+/// Logs in on a connection whose host key was judged. Returns the deadline, put off by what a person took to answer.
 ///
 /// # Errors
 /// When nothing is accepted, or the connection breaks.
-pub(super) fn log_in(wire: &Wire, route: &Route, deadline: Instant) -> Result<(), DeliveryError> {
+pub(super) fn log_in(
+    wire: &Wire,
+    route: &Route,
+    passphrases: &Passphrases,
+    mut deadline: Instant,
+) -> Result<Instant, DeliveryError> {
     let mut tried = Tried::default();
-    let done =
-        agent(wire, route, deadline, &mut tried)? || files(wire, route, deadline, &mut tried)?;
-    if done {
-        return Ok(());
+    if agent(wire, route, deadline, &mut tried)? || files(wire, route, deadline, &mut tried)? {
+        return Ok(deadline);
+    }
+    for file in tried.encrypted.clone() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let unlocked = passphrases.unlock(&file, |passphrase| {
+            deadline = Instant::now() + left;
+            let result = wire.drive(deadline, || {
+                let passphrase = Some(passphrase.expose());
+                wire.session
+                    .userauth_pubkey_file(&route.user, None, &file, passphrase)
+            });
+            accepted(result, route, &tried)
+        })?;
+        match unlocked {
+            Unlocked::Tried(true) => return Ok(deadline),
+            Unlocked::Tried(false) => {
+                tried.offered = tried.offered.saturating_add(1);
+                tried.encrypted.retain(|other| *other != file);
+                tried.files.push(file);
+            }
+            Unlocked::Wrong => {
+                return Err(DeliveryError::WrongPassphrase {
+                    user: route.user.clone(),
+                    host: route.shown(),
+                    file: file.display().to_string(),
+                });
+            }
+            Unlocked::Unasked => {}
+        }
     }
     if let (Some(file), 0) = (tried.encrypted.first(), tried.offered) {
         return Err(DeliveryError::EncryptedKey {

@@ -4,6 +4,7 @@ mod auth;
 mod config;
 mod host_key;
 mod match_blocks;
+mod passphrase;
 mod proxy;
 mod seen;
 mod wire;
@@ -21,6 +22,8 @@ use ssh2_config::SshConfig;
 use self::config::Route;
 use self::host_key::Known;
 pub use self::match_blocks::match_blocks;
+pub use self::passphrase::AskPassphrase;
+use self::passphrase::Passphrases;
 pub use self::seen::{SeenKey, host_keys};
 use self::wire::{Socket, Stop, Wire};
 use super::courier::Target;
@@ -41,6 +44,7 @@ pub(super) struct Ssh {
     settings: CourierSettings,
     /// Read when the first machine needs it.
     config: OnceLock<Result<Option<SshConfig>, DeliveryError>>,
+    passphrases: Passphrases,
 }
 
 impl std::fmt::Debug for Ssh {
@@ -56,11 +60,17 @@ impl Ssh {
         Self {
             settings: settings.clone(),
             config: OnceLock::new(),
+            passphrases: Passphrases::new(settings.passphrases.clone()),
         }
     }
 
-    /// Connects, makes sure of the machine, and logs in.
-    fn connect(&self, target: &Target, deadline: Instant) -> Result<Wire, DeliveryError> {
+    /// Connects, makes sure of the machine, and logs in. Says until when the rest of it may take: what a person took to
+    /// type a passphrase does not count.
+    fn connect(
+        &self,
+        target: &Target,
+        deadline: Instant,
+    ) -> Result<(Wire, Instant), DeliveryError> {
         let config = self
             .config
             .get_or_init(|| config::read(self.settings.home.as_deref()))
@@ -76,8 +86,8 @@ impl Ssh {
         shake_hands(&mut wire, &route, deadline)?;
         let key = wire.session.host_key().map(|(key, _)| key.to_vec());
         known.judge(&route, target.node.name.as_str(), &key.unwrap_or_default())?;
-        auth::log_in(&wire, &route, deadline)?;
-        Ok(wire)
+        let deadline = auth::log_in(&wire, &route, &self.passphrases, deadline)?;
+        Ok((wire, deadline))
     }
 }
 
@@ -190,7 +200,7 @@ impl Courier for Ssh {
                 ),
             });
         }
-        let wire = self.connect(target, deadline)?;
+        let (wire, deadline) = self.connect(target, deadline)?;
         let refused = |stop: Stop| DeliveryError::Channel {
             why: stop.to_string(),
         };
