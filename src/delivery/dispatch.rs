@@ -32,8 +32,11 @@ use crate::words::NodeName;
 
 /// The first pause before a connection is tried again; each further one is twice as long, give or take a half.
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
-/// The longest that the end of a send waits for others to be recorded with, in one commit.
+/// How long the end of a send waits for others to be recorded with, in one commit: so many times what recording took,
+/// so that it takes a small part of the whole, but no less and no more than this.
+const LULLS: u32 = 20;
 const LULL: Duration = Duration::from_millis(150);
+const LULL_MOST: Duration = Duration::from_secs(2);
 /// How long a send waits for the machine's lock.
 const SEND_WAITS: Duration = Duration::from_secs(5);
 /// How long a question waits for it: the send that was interrupted may still run there.
@@ -160,11 +163,12 @@ impl Couriers {
             });
         }
         drop(tell);
+        let mut lull = LULL;
         let mut first_end: Option<(NodeName, Instant)> = None;
         loop {
             let next = match &first_end {
                 None => heard.recv().ok(),
-                Some((_, at)) => heard.recv_timeout(LULL.saturating_sub(at.elapsed())).ok(),
+                Some((_, at)) => heard.recv_timeout(lull.saturating_sub(at.elapsed())).ok(),
             };
             match (next, &mut first_end) {
                 (Some((node, what, until)), first) => {
@@ -176,7 +180,9 @@ impl Couriers {
                 }
                 // Nothing more for a while, or nobody is left to tell anything.
                 (None, Some((node, _))) => {
+                    let began = Instant::now();
                     hear(node, Heard::Lull);
+                    lull = began.elapsed().saturating_mul(LULLS).clamp(LULL, LULL_MOST);
                     first_end = None;
                 }
                 (None, None) => break,

@@ -216,14 +216,16 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Commits `changes`, with the number of this push if it is not on disk yet.
+    /// Commits `changes`, if there are any, with the number of this push if it is not on disk yet. The number of a
+    /// push that changes nothing goes with its entry in the journal.
     pub(super) fn commit(&mut self, mut changes: Vec<Change>) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
         if !self.is_numbered {
             changes.insert(0, Change::Push(self.state.push));
         }
-        if !changes.is_empty() {
-            self.store.commit(&changes)?;
-        }
+        self.store.commit(&changes)?;
         self.is_numbered = true;
         Ok(())
     }

@@ -426,10 +426,11 @@ fn write_down(
             (node.clone(), touched)
         })
         .collect();
-    let kept = state.contents();
+    let number = Change::Push(told.push.unwrap_or(state.push));
+    let kept = Change::KeepContents(state.contents());
     writing
         .store
-        .commit(&[Change::Journal(entry), Change::KeepContents(kept)])?;
+        .commit(&[number, Change::Journal(entry), kept])?;
     Ok(())
 }
 
