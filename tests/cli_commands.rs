@@ -342,9 +342,9 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     2     [WHEN]  ok              push 1    maria@lap3  grid push --all
     3     [WHEN]  ok                        maria@lap3  grid unassign billing
     5     [WHEN]  ok              push 2    maria@lap3  grid push --behind
-    7     [WHEN]  ok              push 3    maria@lap3  grid push --behind
-    8     [WHEN]  ok                        maria@lap3  grid forget cygnus --service notice --yes
-    9     [WHEN]  ok                        maria@lap3  grid forget cygnus --yes
+    6     [WHEN]  ok              push 3    maria@lap3  grid push --behind
+    7     [WHEN]  ok                        maria@lap3  grid forget cygnus --service notice --yes
+    8     [WHEN]  ok                        maria@lap3  grid forget cygnus --yes
     "#);
 }
 

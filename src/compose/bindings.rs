@@ -10,6 +10,7 @@ use super::World;
 use super::manifest::{Bound, Grant};
 use super::sent::Admitted;
 use super::services::{Placed, is_taken_away};
+use crate::kinds::Wants;
 use crate::mesh::{Consumption, Service};
 use crate::provision::State;
 use crate::words::{NodeName, ServiceName};
@@ -40,7 +41,7 @@ pub fn bind(
     let used = used.map(|(generation, wants)| Grant {
         consumer: consumer.name.clone(),
         generation: *generation,
-        wants: wants.clone(),
+        wants: Wants::clone(wants),
     });
     let bound_before = world
         .machine(node)

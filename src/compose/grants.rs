@@ -6,6 +6,7 @@
 
 use super::World;
 use super::manifest::{Grant, Grants};
+use crate::kinds::Wants;
 use crate::provision::State;
 use crate::words::ServiceName;
 
@@ -46,7 +47,7 @@ pub fn list(world: &World<'_>, provider: &ServiceName) -> Grants {
                 grants.insert(Grant {
                     consumer: consumer.clone(),
                     generation: *generation,
-                    wants: wants.clone(),
+                    wants: Wants::clone(wants),
                 });
             }
         }

@@ -144,19 +144,49 @@ impl Composer {
     /// # Errors
     /// When a source, a template or a value of it cannot be had or written.
     pub fn compose(&self, world: &World<'_>, node: &NodeName) -> Result<Composition, ComposeError> {
+        let mut contents = BTreeMap::new();
+        let (release, outline) = self.lay_out(world, node, Some(&mut contents))?;
+        Ok(Composition {
+            bundle: Bundle {
+                digest: release.digest(),
+                manifest: Arc::new(release),
+                contents,
+            },
+            outline,
+        })
+    }
+
+    /// The same without contents, for whoever asks only how a machine stands.
+    ///
+    /// # Errors
+    /// Those of [`Composer::compose`].
+    pub fn release(
+        &self,
+        world: &World<'_>,
+        node: &NodeName,
+    ) -> Result<(Release, Outline), ComposeError> {
+        self.lay_out(world, node, None)
+    }
+
+    /// Composes one machine; contents are kept where there is room for them.
+    fn lay_out(
+        &self,
+        world: &World<'_>,
+        node: &NodeName,
+        mut contents: Option<&mut BTreeMap<Digest, Content>>,
+    ) -> Result<(Release, Outline), ComposeError> {
         let declared = world
             .mesh
             .nodes
             .get(node)
             .ok_or_else(|| ComposeError::NoNode(node.clone()))?;
         let outline = outline(world, node);
-        let mut contents = BTreeMap::new();
         let mut services = BTreeMap::new();
         for (name, placed) in &outline.services {
             let mut files = Files {
                 service: name,
                 entries: Vec::new(),
-                contents: &mut contents,
+                contents: contents.as_deref_mut(),
             };
             let manifest = match placed {
                 Placed::Kept { grants } => {
@@ -184,15 +214,7 @@ impl Composer {
             node: node.clone(),
             services,
         };
-        let release = Release::of(manifest);
-        Ok(Composition {
-            bundle: Bundle {
-                digest: release.digest(),
-                manifest: Arc::new(release),
-                contents,
-            },
-            outline,
-        })
+        Ok((Release::of(manifest), outline))
     }
 
     /// A service as last acknowledged, with a current list.
@@ -350,7 +372,7 @@ impl Composer {
                 let secret = matches!(entry.value, kinds::Value::Secret(_));
                 let mode = mode_of(secret, service.owner.as_ref());
                 files.add(
-                    &path,
+                    path,
                     mode,
                     service.owner.as_ref(),
                     entry.value.expose().as_bytes(),
@@ -366,7 +388,7 @@ impl Composer {
         if let Some(text) = environment {
             let path = format!("services/{0}/{0}.env", service.name);
             let mode = mode_of(true, service.owner.as_ref());
-            files.add(&path, mode, service.owner.as_ref(), text.as_bytes(), None)?;
+            files.add(path, mode, service.owner.as_ref(), text.as_bytes(), None)?;
         }
         Ok(all)
     }
@@ -395,7 +417,7 @@ impl Composer {
             };
             match &file.content {
                 FileContent::Inline(text) => {
-                    files.add(&path, mode(false), owner, text.as_bytes(), install)?;
+                    files.add(path, mode(false), owner, text.as_bytes(), install)?;
                 }
                 FileContent::Template(template) => {
                     let secrets = world.mesh.secrets.keys().cloned().collect();
@@ -407,7 +429,7 @@ impl Composer {
                             source,
                         })?;
                     let mode = mode(rendered.holds_secret);
-                    files.add(&path, mode, owner, rendered.text.as_bytes(), install)?;
+                    files.add(path, mode, owner, rendered.text.as_bytes(), install)?;
                 }
                 FileContent::Source(source) => {
                     let read =
@@ -417,18 +439,12 @@ impl Composer {
                                 service: service.name.clone(),
                                 source,
                             })?;
-                    let content = match read.bytes {
+                    let (digest, size) = (read.digest, read.size);
+                    let content = || match read.bytes {
                         Some(bytes) => Content::Bytes(bytes),
                         None => Content::Source(self.sources.place(source)),
                     };
-                    files.push(
-                        &path,
-                        mode(false),
-                        owner,
-                        (read.digest, read.size),
-                        content,
-                        install,
-                    )?;
+                    files.push(path, mode(false), owner, (digest, size), content, install)?;
                 }
             }
         }
@@ -445,7 +461,7 @@ impl Composer {
     ) -> Result<(), ComposeError> {
         let list = self.list_bytes(world, provider, name, grants)?;
         let path = format!("services/{name}/grants.{}", list.extension);
-        files.add(&path, 0o600, None, list.content.expose().as_bytes(), None)
+        files.add(path, 0o600, None, list.content.expose().as_bytes(), None)
     }
 
     fn list_bytes(
@@ -521,7 +537,8 @@ fn seconds(limits: crate::mesh::Limits) -> StepSeconds {
 struct Files<'a> {
     service: &'a ServiceName,
     entries: Vec<FileEntry>,
-    contents: &'a mut BTreeMap<Digest, Content>,
+    /// Absent: nobody asks for contents.
+    contents: Option<&'a mut BTreeMap<Digest, Content>>,
 }
 
 impl Files<'_> {
@@ -533,20 +550,22 @@ impl Files<'_> {
     }
 
     fn keep(&mut self, entry: FileEntry) {
-        self.contents.entry(entry.sha256).or_insert(Content::Kept);
+        if let Some(contents) = &mut self.contents {
+            contents.entry(entry.sha256).or_insert(Content::Kept);
+        }
         self.entries.push(entry);
     }
 
     fn add(
         &mut self,
-        path: &str,
+        path: String,
         mode: u16,
         owner: Option<&Owner>,
         bytes: &[u8],
         install: Option<crate::words::AbsolutePath>,
     ) -> Result<(), ComposeError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let content = Content::Bytes(Arc::new(Zeroizing::new(bytes.to_vec())));
+        let content = || Content::Bytes(Arc::new(Zeroizing::new(bytes.to_vec())));
         self.push(
             path,
             mode,
@@ -559,19 +578,21 @@ impl Files<'_> {
 
     fn push(
         &mut self,
-        path: &str,
+        path: String,
         mode: u16,
         owner: Option<&Owner>,
         (sha256, size): (Digest, u64),
-        content: Content,
+        content: impl FnOnce() -> Content,
         install: Option<crate::words::AbsolutePath>,
     ) -> Result<(), ComposeError> {
-        let path = ReleasePath::new(path).map_err(|source| ComposeError::Path {
+        let path = ReleasePath::of(path).map_err(|(source, path)| ComposeError::Path {
             service: self.service.clone(),
-            path: path.to_owned(),
+            path,
             source,
         })?;
-        self.contents.insert(sha256, content); // what is known stands in for what is kept
+        if let Some(contents) = &mut self.contents {
+            contents.insert(sha256, content()); // what is known stands in for what is kept
+        }
         self.entries.push(FileEntry {
             path,
             mode,
@@ -585,7 +606,7 @@ impl Files<'_> {
 
     fn command(&mut self, name: &str, text: &str) -> Result<(), ComposeError> {
         let path = format!("commands/{}/{name}", self.service);
-        self.add(&path, 0o600, None, text.as_bytes(), None)
+        self.add(path, 0o600, None, text.as_bytes(), None)
     }
 
     fn take(&mut self) -> Vec<FileEntry> {

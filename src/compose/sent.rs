@@ -154,27 +154,27 @@ impl<'a> Admitted<'a> {
 pub type Fleet = BTreeMap<NodeName, Machine>;
 
 /// Who is bound to a provider on one machine: a service on a machine, and whether it waits for the provider.
-type Binders = BTreeMap<(NodeName, ServiceName), bool>;
+type Binders<'a> = BTreeMap<(&'a NodeName, &'a ServiceName), bool>;
+
+/// Accounts of one consumer on one provider, oldest first. Nearly always there is one, so it is no map.
+type Accounts<'a> = Vec<(Generation, &'a Wants)>;
 
 /// What is *in use*: while the last sent, or an unsettled attempt, of any machine binds to it.
 #[derive(Debug, Clone, Default)]
-pub struct Uses {
-    accounts: BTreeMap<ServiceName, BTreeMap<ServiceName, BTreeSet<(Generation, Wants)>>>,
-    machines: BTreeMap<ServiceName, BTreeMap<NodeName, Binders>>,
-    holders: BTreeMap<ServiceName, BTreeSet<NodeName>>,
+pub struct Uses<'a> {
+    accounts: BTreeMap<&'a ServiceName, BTreeMap<&'a ServiceName, Accounts<'a>>>,
+    machines: BTreeMap<&'a ServiceName, BTreeMap<&'a NodeName, Binders<'a>>>,
+    holders: BTreeMap<&'a ServiceName, BTreeSet<&'a NodeName>>,
 }
 
-impl Uses {
+impl<'a> Uses<'a> {
     /// Reads the fleet.
     #[must_use]
-    pub fn of(fleet: &Fleet) -> Self {
+    pub fn of(fleet: &'a Fleet) -> Self {
         let mut uses = Self::default();
         for (node, machine) in fleet {
             for (consumer, service) in machine.possible() {
-                uses.holders
-                    .entry(consumer.clone())
-                    .or_default()
-                    .insert(node.clone());
+                uses.holders.entry(consumer).or_default().insert(node);
                 for (provider, bound) in &service.bindings {
                     let waits = !service.unwaited.contains(provider);
                     uses.add(provider, (node, consumer), bound, waits);
@@ -186,31 +186,34 @@ impl Uses {
 
     fn add(
         &mut self,
-        provider: &ServiceName,
-        (node, consumer): (&NodeName, &ServiceName),
-        bound: &Bound,
+        provider: &'a ServiceName,
+        binder: (&'a NodeName, &'a ServiceName),
+        bound: &'a Bound,
         waits: bool,
     ) {
-        self.accounts
-            .entry(provider.clone())
+        let accounts = self
+            .accounts
+            .entry(provider)
             .or_default()
-            .entry(consumer.clone())
-            .or_default()
-            .insert((bound.generation, bound.wants.clone()));
-        let machines = self.machines.entry(provider.clone()).or_default();
+            .entry(binder.1)
+            .or_default();
+        let account = (bound.generation, &bound.wants);
+        if let Err(at) = accounts.binary_search(&account) {
+            accounts.insert(at, account);
+        }
+        let machines = self.machines.entry(provider).or_default();
         for machine in &bound.nodes {
-            let binders = machines.entry(machine.clone()).or_default();
-            let binder = (node.clone(), consumer.clone());
+            let binders = machines.entry(machine).or_default();
             *binders.entry(binder).or_default() |= waits;
         }
     }
 
     /// The accounts of `consumer` on `provider` that are in use, oldest first.
-    pub fn accounts<'a>(
-        &'a self,
+    pub fn accounts(
+        &self,
         provider: &ServiceName,
         consumer: &ServiceName,
-    ) -> impl DoubleEndedIterator<Item = &'a (Generation, Wants)> {
+    ) -> impl DoubleEndedIterator<Item = &(Generation, &'a Wants)> {
         self.accounts
             .get(provider)
             .and_then(|consumers| consumers.get(consumer))
@@ -219,16 +222,17 @@ impl Uses {
     }
 
     /// Every account on `provider` that is in use.
-    pub fn consumers<'a>(
-        &'a self,
+    pub fn consumers(
+        &self,
         provider: &ServiceName,
-    ) -> impl Iterator<Item = (&'a ServiceName, &'a BTreeSet<(Generation, Wants)>)> {
-        self.accounts.get(provider).into_iter().flatten()
+    ) -> impl Iterator<Item = (&'a ServiceName, &[(Generation, &'a Wants)])> {
+        let consumers = self.accounts.get(provider).into_iter().flatten();
+        consumers.map(|(consumer, accounts)| (*consumer, accounts.as_slice()))
     }
 
     /// The machines that may hold `service`: as last acknowledged, or as attempted.
-    pub fn holders<'a>(&'a self, service: &ServiceName) -> impl Iterator<Item = &'a NodeName> {
-        self.holders.get(service).into_iter().flatten()
+    pub fn holders(&self, service: &ServiceName) -> impl Iterator<Item = &'a NodeName> {
+        self.holders.get(service).into_iter().flatten().copied()
     }
 
     /// Whether somebody is bound to `provider`, on whatever machine.
@@ -247,11 +251,11 @@ impl Uses {
             .is_some_and(|nodes| nodes.contains_key(node))
     }
 
-    fn binders<'a>(
-        &'a self,
+    fn binders(
+        &self,
         provider: &ServiceName,
         node: &NodeName,
-    ) -> impl Iterator<Item = (&'a (NodeName, ServiceName), &'a bool)> {
+    ) -> impl Iterator<Item = (&(&'a NodeName, &'a ServiceName), &bool)> {
         let machines = self.machines.get(provider);
         machines.and_then(|m| m.get(node)).into_iter().flatten()
     }
@@ -270,7 +274,7 @@ impl Uses {
             return true;
         }
         let mut seen = BTreeSet::new();
-        let mut todo: Vec<&(NodeName, ServiceName)> =
+        let mut todo: Vec<&(&NodeName, &ServiceName)> =
             self.binders(provider, node).map(|(who, _)| who).collect();
         while let Some(binder) = todo.pop() {
             let (machine, service) = binder;

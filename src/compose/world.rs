@@ -19,7 +19,7 @@ pub struct World<'a> {
     /// What machines hold.
     pub fleet: &'a Fleet,
     /// What is in use among it.
-    pub uses: Uses,
+    pub uses: Uses<'a>,
     /// The services of each machine, in order of name: a mesh has many of both.
     assigned: BTreeMap<&'a NodeName, Vec<&'a Service>>,
 }

@@ -1,11 +1,15 @@
 //! Behind (DESIGN.md, section 1): composed now differs from last sent; never sent, unless all of it waits; in
 //! need of a mint; uncertain. Finding who is behind mints nothing.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
 use super::difference::{Difference, differences};
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::{Machine, Sent};
 use crate::compose::services::Outline;
-use crate::compose::{ComposeError, Composer, Composition, World};
+use crate::compose::{ComposeError, Composer, Composition, Release, World};
 use crate::provision::{self, ProvisionId};
 use crate::words::NodeName;
 
@@ -51,37 +55,75 @@ impl Standing {
 
 /// How a machine stands, without its bundle: of all machines at a time, only this is kept.
 #[derive(Debug)]
-pub(super) struct Glance {
+pub struct Glance {
     /// Which services it holds, and what waits; `None`: it cannot be composed.
     pub outline: Option<Outline>,
     /// Why it is behind; empty: it is not.
     pub reasons: Vec<Reason>,
-    /// See [`Standing::is_rolled_back`].
+    /// Whether what it should be is the very bundle that was last rolled back there.
     pub is_rolled_back: bool,
 }
 
 impl Glance {
     /// Whether it is behind.
+    #[must_use]
     pub fn is_behind(&self) -> bool {
         !self.reasons.is_empty()
     }
 }
 
-impl From<Standing> for Glance {
-    fn from(standing: Standing) -> Self {
-        Self {
-            outline: standing.composition.ok().map(|composed| composed.outline),
-            reasons: standing.reasons,
-            is_rolled_back: standing.rolled_back,
-        }
+/// How every declared machine stands.
+pub type Survey = BTreeMap<NodeName, Glance>;
+
+/// So many machines are looked at on all cores.
+const MANY: usize = 64;
+
+/// Looks at every declared machine.
+#[must_use]
+pub fn survey(composer: &Composer, world: &World<'_>) -> Survey {
+    let nodes: Vec<&NodeName> = world.mesh.nodes.keys().collect();
+    let look = |node: &&NodeName| ((*node).clone(), glance(composer, world, node));
+    if nodes.len() < MANY {
+        return nodes.iter().map(look).collect();
+    }
+    let seen: Vec<(NodeName, Glance)> = nodes.par_iter().map(look).collect();
+    seen.into_iter().collect()
+}
+
+fn glance(composer: &Composer, world: &World<'_>, node: &NodeName) -> Glance {
+    let composed = composer.release(world, node);
+    let seen = composed
+        .as_ref()
+        .map(|(release, outline)| (release, outline));
+    let (reasons, is_rolled_back) = judge(world, node, seen);
+    Glance {
+        outline: composed.ok().map(|(_, outline)| outline),
+        reasons,
+        is_rolled_back,
     }
 }
 
 /// How `node` stands in `world`.
 #[must_use]
 pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Standing {
-    let machine = world.machine(node);
     let composition = composer.compose(world, node);
+    let composed = composition.as_ref();
+    let seen = composed.map(|composed| (&*composed.bundle.manifest, &composed.outline));
+    let (reasons, rolled_back) = judge(world, node, seen);
+    Standing {
+        composition,
+        reasons,
+        rolled_back,
+    }
+}
+
+/// Why a machine that composes to `composed` is behind, and whether that is what was last rolled back there.
+fn judge(
+    world: &World<'_>,
+    node: &NodeName,
+    composed: Result<(&Release, &Outline), &ComposeError>,
+) -> (Vec<Reason>, bool) {
+    let machine = world.machine(node);
     let mut reasons = Vec::new();
     if machine.attempt.is_some() || world.is_elsewhere(node) {
         reasons.push(Reason::Uncertain);
@@ -91,36 +133,27 @@ pub fn standing(composer: &Composer, world: &World<'_>, node: &NodeName) -> Stan
         reasons.push(Reason::NeedsMint(missing));
     }
     let mut rolled_back = false;
-    match (&composition, &machine.sent) {
+    match (composed, &machine.sent) {
         (Err(error), _) => reasons.push(Reason::Uncomposable(error.to_string())),
-        (Ok(composition), None) => {
-            rolled_back = machine.rolled_back == Some(composition.bundle.digest);
-            let all_waits = composition.bundle.manifest.services.is_empty()
-                && !composition.outline.waits.is_empty();
+        (Ok((release, outline)), None) => {
+            rolled_back = machine.rolled_back == Some(release.digest());
+            let all_waits = release.services.is_empty() && !outline.waits.is_empty();
             if !all_waits {
                 reasons.push(Reason::NeverSent);
             }
         }
-        (Ok(composition), Some(sent)) => {
-            let digest = composition.bundle.digest;
+        (Ok((release, _)), Some(sent)) => {
+            let digest = release.digest();
             rolled_back = machine.rolled_back == Some(digest);
             let is_current = digest == sent.manifest.digest()
                 && sent.lists.is_empty()
                 && machine.forgotten.is_empty();
             if !is_current {
-                reasons.push(Reason::Differs(differ(
-                    machine,
-                    sent,
-                    &composition.bundle.manifest,
-                )));
+                reasons.push(Reason::Differs(differ(machine, sent, release)));
             }
         }
     }
-    Standing {
-        composition,
-        reasons,
-        rolled_back,
-    }
+    (reasons, rolled_back)
 }
 
 /// What differs between a machine and what it should be; never empty, where it is not current.

@@ -1,16 +1,11 @@
 //! What a push knows: the state, and how every machine stands in it. Looking at all machines is most of what a
 //! push computes, so it is done once for as long as nothing changes.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::behind::Glance;
+use super::behind::Survey;
 use crate::store::State;
-use crate::words::NodeName;
-
-/// How every declared machine stands.
-pub(super) type Survey = BTreeMap<NodeName, Glance>;
 
 /// The state, which is read as it is, and changed through [`Known::edit`] only.
 pub(super) struct Known {

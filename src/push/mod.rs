@@ -17,7 +17,7 @@ mod settle;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use behind::{Reason, Standing, standing};
+pub use behind::{Glance, Reason, Standing, Survey, standing, survey};
 pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};

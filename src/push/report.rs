@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::behind::Survey;
 use super::behind::{Glance, Reason};
 use super::fence::Whose;
-use super::known::Survey;
 use super::{Named, Orders};
 use crate::compose::World;
 use crate::compose::grants;

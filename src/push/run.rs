@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::behind::{Glance, standing};
+use super::behind::{Survey, survey};
 use super::event::Event;
 use super::fence::whose;
-use super::known::{Known, Survey};
+use super::known::Known;
 use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
 use crate::compose::sent::Machine;
@@ -210,9 +210,7 @@ impl<'a> Run<'a> {
         let (mesh, composer) = (self.mesh, &self.composer);
         self.state.survey(|state| {
             let world = World::new(mesh, &state.provisions, &state.fleet);
-            let look = |node: &NodeName| Glance::from(standing(composer, &world, node));
-            let nodes = mesh.nodes.keys();
-            nodes.map(|node| (node.clone(), look(node))).collect()
+            survey(composer, &world)
         })
     }
 

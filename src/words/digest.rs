@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest: of a file's content, or of a bundle's canonical manifest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 /// A text that is not 64 lowercase hexadecimal digits.
@@ -54,6 +54,17 @@ impl Digest {
         &self.0
     }
 
+    /// Its digits. Manifests are full of digests, so these are written without a text of their own.
+    fn with_digits<T>(self, take: impl FnOnce(&str) -> T) -> T {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            if let [high, low] = pair {
+                (*high, *low) = (digit(byte >> 4), digit(byte & 15));
+            }
+        }
+        take(std::str::from_utf8(&digits).unwrap_or_default()) // digits are UTF-8
+    }
+
     /// The first twelve digits, for people.
     #[must_use]
     pub fn short(&self) -> String {
@@ -63,7 +74,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        self.with_digits(|digits| f.write_str(digits))
     }
 }
 
@@ -76,15 +87,54 @@ impl fmt::Debug for Digest {
 impl FromStr for Digest {
     type Err = DigestError;
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        if text.len() != 64 || !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        if text.len() != 64 {
             return Err(DigestError);
         }
         let mut bytes = [0; 32];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            let pair = text.get(2 * at..2 * at + 2).ok_or(DigestError)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| DigestError)?;
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let [high, low] = pair else {
+                return Err(DigestError);
+            };
+            *byte = value(*high)? << 4 | value(*low)?;
         }
         Ok(Self(bytes))
+    }
+}
+
+fn digit(value: u8) -> u8 {
+    match value {
+        0..=9 => b'0' + value,
+        _ => b'a' - 10 + value,
+    }
+}
+
+fn value(digit: u8) -> Result<u8, DigestError> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(DigestError),
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.with_digits(|digits| serializer.serialize_str(digits))
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Digits;
+        impl Visitor<'_> for Digits {
+            type Value = Digest;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("64 lowercase hexadecimal digits")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Digits)
     }
 }
 
@@ -127,6 +177,11 @@ mod tests {
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!("BA78".parse::<Digest>(), Err(DigestError));
         assert_eq!("é".repeat(32).parse::<Digest>(), Err(DigestError));
+        assert_eq!("A".repeat(64).parse::<Digest>(), Err(DigestError));
+        let written = serde_json::to_string(&digest).unwrap();
+        assert_eq!(written, format!("\"{digest}\""));
+        assert_eq!(serde_json::from_str::<Digest>(&written).unwrap(), digest);
+        assert!(serde_json::from_str::<Digest>("\"ba78\"").is_err());
     }
 
     #[test]

@@ -20,8 +20,8 @@ CLAUSES = [
     ("1a: or that was issued by hand", GRANTS, "None if provision.by_hand =>", "None if !MUT && provision.by_hand =>"),
     ("1a: the newest only if it is live", GRANTS, "newest.state != State::Live", NEVER),
     ("1b: every generation in use", GRANTS, "for (generation, wants) in accounts {", "for (generation, wants) in accounts.iter().filter(|_| !MUT) {"),
-    ("1b: with what was wanted of it", GRANTS, "generation: *generation,\n                    wants: wants.clone(),",
-     "generation: *generation,\n                    wants: match world.mesh.consumption(provider, consumer) { Some(c) if MUT => c.wants.clone(), _ => wants.clone() },"),
+    ("1b: with what was wanted of it", GRANTS, "generation: *generation,\n                    wants: Wants::clone(wants),",
+     "generation: *generation,\n                    wants: match world.mesh.consumption(provider, consumer) { Some(c) if MUT => c.wants.clone(), _ => Wants::clone(wants) },"),
     ("1b: live ones only", GRANTS, "provision.is_live(*generation)", ALWAYS),
 
     ("2: the newest generation first", BINDINGS, "let acknowledged = std::iter::once(declared.clone())",

@@ -10,7 +10,7 @@ use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::{Composer, World};
 use crate::mesh::Mesh;
-use crate::push::standing;
+use crate::push::survey;
 use crate::store::State;
 use crate::words::NodeName;
 use camino::Utf8Path;
@@ -55,15 +55,14 @@ pub(super) fn behind(
 ) -> BTreeSet<NodeName> {
     let world = World::new(mesh, &state.provisions, &state.fleet);
     let composer = Composer::new(mesh, context.sources(folder, mesh));
-    mesh.nodes
-        .values()
-        .filter(|node| {
-            node.hold
-                .as_ref()
-                .is_none_or(|hold| !hold.is_in_force(context.today))
-        })
-        .filter(|node| standing(&composer, &world, &node.name).is_behind())
-        .map(|node| node.name.clone())
+    let is_on_hold = |node: &NodeName| {
+        let hold = mesh.nodes.get(node).and_then(|node| node.hold.as_ref());
+        hold.is_some_and(|hold| hold.is_in_force(context.today))
+    };
+    survey(&composer, &world)
+        .into_iter()
+        .filter(|(node, stands)| stands.is_behind() && !is_on_hold(node))
+        .map(|(node, _)| node)
         .collect()
 }
 

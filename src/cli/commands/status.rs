@@ -17,7 +17,7 @@ use crate::compose::{Composer, World};
 use crate::delivery::{
     Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Target,
 };
-use crate::push::{Blocker, Reason, Whose, blockers, standing, whose};
+use crate::push::{Blocker, Reason, Whose, blockers, survey, whose};
 use crate::words::{NodeName, ServiceName};
 
 /// How long a machine may take to be reached, and be silent, when it is only asked.
@@ -116,23 +116,20 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let world = World::new(mesh, &reading.state.provisions, &reading.state.fleet);
     let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
-    for (node, declared) in &mesh.nodes {
-        let standing = standing(&composer, &world, node);
-        let on_hold = declared
-            .hold
-            .as_ref()
+    for (node, glance) in survey(&composer, &world) {
+        let on_hold = mesh
+            .nodes
+            .get(&node)
+            .and_then(|declared| declared.hold.as_ref())
             .is_some_and(|hold| hold.is_in_force(context.today));
-        let never_sent = standing.reasons.contains(&Reason::NeverSent);
-        let is_behind = standing.is_behind();
-        let rolled_back = standing.is_rolled_back();
-        // The bytes of the bundle go: only what is said of it is kept.
-        let (waits, revoked) = match standing.composition {
-            Ok(composition) => (composition.outline.waits, composition.outline.revoked),
-            Err(_) => (BTreeMap::new(), BTreeSet::new()),
-        };
+        let never_sent = glance.reasons.contains(&Reason::NeverSent);
+        let is_behind = glance.is_behind();
+        let rolled_back = glance.is_rolled_back;
+        let outline = glance.outline.unwrap_or_default();
+        let (waits, revoked) = (outline.waits, outline.revoked);
         let state = if on_hold {
             MachineState::OnHold
-        } else if world.machine(node).attempt.is_some() {
+        } else if world.machine(&node).attempt.is_some() {
             MachineState::Uncertain
         } else if is_behind && rolled_back {
             MachineState::RolledBack
@@ -147,7 +144,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
         };
         let stands = Stands {
             state,
-            reasons: standing.reasons,
+            reasons: glance.reasons,
             waits: waits
                 .into_iter()
                 .map(|(service, wait)| (service, (wait, BTreeMap::new())))
@@ -155,7 +152,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             revoked,
             probe: None,
         };
-        found.insert(node.clone(), stands);
+        found.insert(node, stands);
     }
     block(context, &world, &mut found);
     for (node, machine) in &reading.state.fleet {
