@@ -234,7 +234,9 @@ impl<'a> Run<'a> {
         if self.is_numbered {
             return Ok(());
         }
-        self.commit(Vec::new())
+        self.store.commit(&[Change::Push(self.state.push)])?;
+        self.is_numbered = true;
+        Ok(())
     }
 
     /// What is known of a machine, to be changed. It is on disk after the next [`Run::record_all`].
