@@ -422,6 +422,31 @@ fn a_command_that_hangs_is_ended_by_its_limit(shell: Shell) {
     assert_eq!(failure.step, FailedStep::Test);
     assert_eq!(failure.cause, "it was not done within 1 seconds");
     assert_eq!(failure.output, ["waiting"]);
+    // Each step ends alike, and what is there comes back.
+    for (step, expected) in [
+        ("load", FailedStep::Load),
+        ("verify", FailedStep::Check),
+        ("apply", FailedStep::Apply),
+        ("check", FailedStep::Check),
+    ] {
+        let hangs = service("broker")
+            .grants(&["app"], &bed)
+            .without(step)
+            .command(step, "echo waiting; exec sleep 600")
+            .limit(1);
+        let (failure, _) = bed.rolled_back(&[hangs]);
+        assert_eq!(failure.step, expected, "{step}");
+        assert!(
+            failure.cause.contains("within 1 seconds"),
+            "{step}: {failure:?}"
+        );
+        assert_eq!(
+            failure.output.last().map(String::as_str),
+            Some("waiting"),
+            "{step}"
+        );
+        assert!(!bed.current().exists(), "{step}");
+    }
 }
 
 fn output_is_bounded_cleaned_and_shown(shell: Shell) {

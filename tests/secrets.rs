@@ -318,7 +318,10 @@ fn a_secret_stands_nowhere_but_where_it_must_on_both_sides_of_ssh() {
     bench.grid(&["rotate", "accounts/billing"]).exits(0);
     let second = minted();
     assert_ne!(first, second);
-    bench.edit("echo checked", "echo not yet; exit 1");
+    bench.edit(
+        "echo checked",
+        "echo not yet; cat bindings/accounts/password app.conf; exit 1",
+    );
     bench.edit(
         "[services.billing]\n",
         "[services.billing]\nlimits = { check = \"1s\" }\n",
@@ -342,11 +345,25 @@ fn a_secret_stands_nowhere_but_where_it_must_on_both_sides_of_ssh() {
         assert!(matches!(seen.code(), 0 | 4), "{}", seen.all());
         printed.add(&arguments.join(" "), seen.bytes());
     }
-    bench.edit("echo not yet; exit 1", "echo checked");
+    bench.edit(
+        "echo not yet; cat bindings/accounts/password app.conf; exit 1",
+        "echo checked",
+    );
     let seen = bench.grid(&["push", "borealis", "-vv"]).exits(0);
     printed.add("push borealis", seen.bytes());
     let secrets = [first.as_str(), second.as_str(), operators];
     assert_eq!(printed.with(&secrets), BTreeSet::new(), "printed");
+    // Its own check printed both.
+    let all: Vec<u8> = printed
+        .0
+        .iter()
+        .flat_map(|(_, bytes)| bytes.clone())
+        .collect();
+    assert!(
+        holds(&all, "[redacted]token = [redacted]"),
+        "{}",
+        String::from_utf8_lossy(&all)
+    );
 
     // The controller's files: all of the mesh, the home, the configuration, the temporary folder.
     let mut ours = Haystacks::default();

@@ -251,6 +251,11 @@ impl Sources for FsSources {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         once(&mut read.secrets, name, || self.read_secret(name))
     }
+
+    fn told_secrets(&self) -> Vec<Secret> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.secrets.values().flatten().cloned().collect()
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ pub trait Sources: Send + Sync {
     /// # Errors
     /// When it cannot be had.
     fn secret(&self, name: &SecretName) -> Result<Secret, SourceError>;
+
+    /// The operator's secrets that were asked for so far.
+    fn told_secrets(&self) -> Vec<Secret> {
+        Vec::new()
+    }
 }
 
 /// Whether a path is not plainly below the folder that it is relative to.

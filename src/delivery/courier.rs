@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::receipt::{Answer, Outcome};
+use super::redact::Secrets;
 use crate::compose::Release;
 use crate::compose::bundle::Bundle;
 use crate::mesh::Node;
@@ -37,6 +38,8 @@ pub struct Parcel {
     pub sender: String,
     /// Somebody waits for a provider on it: it is sent to even where too many have failed.
     pub awaited: bool,
+    /// What its commands may know, and what is taken out of all that they print.
+    pub secrets: Secrets,
 }
 
 /// Asks a machine what it holds.
@@ -46,6 +49,8 @@ pub struct Question {
     pub target: Target,
     /// Only look: under no lock, and nothing that was cut short is finished first. The answer may be of a moment ago.
     pub peek: bool,
+    /// What its commands may know, and what is taken out of all that they print.
+    pub secrets: Secrets,
 }
 
 /// What happens while a send or a question is under way.

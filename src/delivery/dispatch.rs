@@ -334,12 +334,14 @@ impl Worker {
         let launch = prepared::question(question, &chance(), &sender, waits);
         match self.start(&question.target, &launch, None, hear) {
             Err(failure) => Answer::Unknown(failure),
-            Ok(mut link) => match exchange::ask(&mut *link, self.settings.timeout, waits, hear) {
-                Answer::Unknown(failure) if failure.step == FailedStep::Start => {
-                    Answer::Unknown(link.failed_itself().unwrap_or(failure))
+            Ok(mut link) => {
+                match exchange::ask(&mut *link, question, self.settings.timeout, waits, hear) {
+                    Answer::Unknown(failure) if failure.step == FailedStep::Start => {
+                        Answer::Unknown(link.failed_itself().unwrap_or(failure))
+                    }
+                    answer => answer,
                 }
-                answer => answer,
-            },
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::courier::Progress;
 use super::link::Link;
 use super::protocol::{Message, Parser, clean};
 use super::receipt::{FailedStep, Failure};
+use super::redact::Secrets;
 use crate::words::ServiceName;
 
 /// Lines of output that a failure carries.
@@ -53,6 +54,7 @@ pub(super) struct Ear<'a> {
     /// The last lines of each service's commands, or of whoever spoke before the script began.
     output: BTreeMap<Option<ServiceName>, VecDeque<String>>,
     begun: bool,
+    secrets: &'a Secrets,
     pub hear: &'a mut dyn FnMut(Progress),
 }
 
@@ -61,6 +63,7 @@ impl<'a> Ear<'a> {
         link: &'a mut dyn Link,
         quiet: Duration,
         end: Instant,
+        secrets: &'a Secrets,
         hear: &'a mut dyn FnMut(Progress),
     ) -> Self {
         Self {
@@ -72,6 +75,7 @@ impl<'a> Ear<'a> {
             step: Duration::ZERO,
             output: BTreeMap::new(),
             begun: false,
+            secrets,
             hear,
         }
     }
@@ -79,7 +83,7 @@ impl<'a> Ear<'a> {
     /// The next message that is not mere progress.
     pub(super) fn next(&mut self) -> Result<Message, Broken> {
         loop {
-            let message = self.message()?;
+            let message = self.message()?.redacted(self.secrets);
             match message {
                 Message::Hello => self.begun = true,
                 Message::Noise(line) if line.is_empty() => {}
@@ -111,7 +115,10 @@ impl<'a> Ear<'a> {
             match self.parser.next() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(garbage) => return Err(Broken::Garbage(garbage.to_string())),
+                Err(garbage) => {
+                    let what = self.secrets.redact(garbage.to_string());
+                    return Err(Broken::Garbage(what));
+                }
             }
             let wait = self.quiet.saturating_add(self.step);
             let deadline = self.end.min(Instant::now() + wait);
@@ -165,7 +172,8 @@ impl<'a> Ear<'a> {
         };
         let said = String::from_utf8_lossy(self.link.said()).into_owned();
         for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            self.keep(None, clean(line));
+            let line = self.secrets.redact(clean(line));
+            self.keep(None, line);
         }
         let before = self.output.remove(&None).map(Vec::from).unwrap_or_default();
         let cause = match (&broken, &ended) {

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::courier::{Parcel, Progress};
+use super::courier::{Parcel, Progress, Question};
 use super::ear::{Broken, Ear, failure};
 use super::link::Link;
 use super::prepared::Prepared;
@@ -44,7 +44,7 @@ pub(super) fn send(
 ) -> Outcome {
     let end = Instant::now() + prepared.steps + timeout.saturating_mul(4);
     let quiet = timeout.saturating_add(prepared.hashing());
-    let mut ear = Ear::new(link, quiet, end, hear);
+    let mut ear = Ear::new(link, quiet, end, &parcel.secrets, hear);
     let mut received = Received::default();
     // May it go ahead without asking for anything?
     let mut may_act = parcel
@@ -219,13 +219,14 @@ fn settled(parcel: &Parcel, ending: Ending, received: Received) -> Option<Outcom
 /// Asks. Called once the machine side was started.
 pub(super) fn ask(
     link: &mut dyn Link,
+    question: &Question,
     timeout: Duration,
     lock_wait: Duration,
     hear: &mut dyn FnMut(Progress),
 ) -> Answer {
     let quiet = timeout.saturating_add(lock_wait);
     let end = Instant::now() + quiet.saturating_mul(2);
-    let mut ear = Ear::new(link, quiet, end, hear);
+    let mut ear = Ear::new(link, quiet, end, &question.secrets, hear);
     let mut holding = Holding {
         token: None,
         manifest: None,

@@ -4,6 +4,7 @@
 //! bytes 16 MiB; a word that is not known, a value that is none of its kind, or a frame that is too long ends the
 //! conversation. What is shown to people is cleaned first, so that no escape sequence reaches a terminal.
 
+use super::redact::Secrets;
 use crate::words::{Digest, ServiceName};
 
 /// The version that this grid and its script speak.
@@ -79,6 +80,22 @@ pub(super) enum Message {
     Unknown(ServiceName),
     Frame(Framed, Vec<u8>),
     End(Ending),
+}
+
+impl Message {
+    /// The same without secrets in what is shown to people.
+    pub(super) fn redacted(mut self, secrets: &Secrets) -> Self {
+        match &mut self {
+            Self::Noise(text)
+            | Self::Out { line: text, .. }
+            | Self::Mended(text)
+            | Self::Note(text)
+            | Self::Fail { cause: text, .. }
+            | Self::Log(text) => *text = secrets.redact(std::mem::take(text)),
+            _ => {}
+        }
+        self
+    }
 }
 
 /// What came back makes no sense.

@@ -142,6 +142,7 @@ impl Run<'_> {
             return Err(PushError::UnknownNode(node.clone()));
         };
         let awaited = self.is_awaited(node);
+        let secrets = self.secrets([&**bundle.manifest]);
         let machine = self.state.fleet.get(node);
         Ok(Parcel {
             target,
@@ -157,6 +158,7 @@ impl Run<'_> {
                 .map(|sent| Arc::clone(&sent.manifest)),
             sender: self.orders.sender.clone(),
             awaited,
+            secrets,
         })
     }
 

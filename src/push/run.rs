@@ -9,11 +9,12 @@ use super::fence::whose;
 use super::known::Known;
 use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
+use crate::compose::manifest::Manifest;
 use crate::compose::sent::Machine;
 use crate::compose::services::{Outline, Wait};
 use crate::compose::sources::Sources;
 use crate::compose::{Composer, World};
-use crate::delivery::{Gate, Target};
+use crate::delivery::{Gate, Secrets, Target};
 use crate::mesh::Mesh;
 use crate::store::{Change, Store, StoreError};
 use crate::words::{Chance, NodeName, ServiceName, Token};
@@ -36,6 +37,7 @@ pub(super) struct Run<'a> {
     pub(super) mesh: &'a Mesh,
     pub(super) orders: &'a Orders,
     pub(super) composer: Composer,
+    pub(super) sources: Arc<dyn Sources>,
     pub(super) store: &'a mut dyn Store,
     pub(super) chance: &'a mut dyn Chance,
     pub(super) gate: Gate,
@@ -84,7 +86,8 @@ impl<'a> Run<'a> {
         Ok(Self {
             mesh,
             orders,
-            composer: Composer::new(mesh, sources),
+            composer: Composer::new(mesh, Arc::clone(&sources)),
+            sources,
             store,
             chance,
             gate,
@@ -146,6 +149,25 @@ impl<'a> Run<'a> {
     /// Whether to replace whatever `node` holds: only where the operator named it, or whoever is behind.
     pub(super) fn may_take_over(&self, node: &NodeName) -> bool {
         self.orders.take_over && (self.is_named(node) || self.orders.named == Named::Behind)
+    }
+
+    /// What the commands of these services may know: what each is given, the accounts on its list, and the operator's own
+    /// secrets that were asked for.
+    pub(super) fn secrets<'m>(&self, manifests: impl IntoIterator<Item = &'m Manifest>) -> Secrets {
+        let provisions = &self.state.provisions;
+        let mut all = self.sources.told_secrets();
+        for (name, service) in manifests.into_iter().flat_map(|m| &m.services) {
+            let given = service
+                .bindings
+                .keys()
+                .filter_map(|provider| provisions.get(provider, name));
+            let listed = service.grants.iter().flat_map(|_| provisions.of(name));
+            let listed = listed.map(|(_, provision)| provision);
+            for provision in given.chain(listed) {
+                all.extend(provision.generations().map(|g| g.secret.clone()));
+            }
+        }
+        Secrets::new(all)
     }
 
     pub(super) fn target(&self, node: &NodeName) -> Option<Target> {

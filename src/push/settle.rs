@@ -7,7 +7,7 @@ use super::event::Event;
 use super::report::Problem;
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
-use crate::delivery::{Answer, Dispatch, Heard, Holding, Question};
+use crate::delivery::{Answer, Dispatch, Heard, Holding, Question, Secrets};
 use crate::store::StoreError;
 use crate::words::NodeName;
 
@@ -31,6 +31,7 @@ impl Run<'_> {
             .iter()
             .filter_map(|node| self.target(node))
             .map(|target| Question {
+                secrets: self.secrets_of(&target.node.name),
                 target,
                 peek: false,
             })
@@ -59,6 +60,14 @@ impl Run<'_> {
             Heard::Settled(_) => {}
         });
         broken.map_or_else(|| Ok(self.record_all()?), |error| Err(error.into()))
+    }
+
+    /// What the commands of a machine may know, by what it may hold.
+    fn secrets_of(&self, node: &NodeName) -> Secrets {
+        let machine = self.state.fleet.get(node);
+        let sent = machine.and_then(|machine| Some(&**machine.sent.as_ref()?.manifest));
+        let tried = machine.and_then(|machine| Some(&**machine.attempt.as_ref()?.manifest));
+        self.secrets([sent, tried].into_iter().flatten())
     }
 
     fn take_answer(&mut self, node: &NodeName, answer: Answer) {

@@ -19,7 +19,7 @@ use grid::compose::manifest::{
 };
 use grid::delivery::{
     Answer, Applied, CourierSettings, Couriers, Dispatch, FailedStep, Failure, Heard, Holding,
-    Outcome, Parcel, Progress, Question, Target,
+    Outcome, Parcel, Progress, Question, Secrets, Target,
 };
 use grid::kinds::{CustomWants, Wants};
 use grid::mesh::{CourierKind, Node};
@@ -416,6 +416,7 @@ impl Bed {
         self.pushes += 1;
         Parcel {
             awaited: false,
+            secrets: Secrets::default(),
             target: self.target(),
             bundle: Arc::new(bundle),
             token: token(self.pushes),
@@ -483,6 +484,7 @@ impl Bed {
         let question = Question {
             target: self.target(),
             peek: false,
+            secrets: Secrets::default(),
         };
         let mut answer = None;
         let mut couriers = self.couriers();

@@ -15,7 +15,7 @@ use crate::cli::view::{MachineState, MachineView, ProbeView, StatusView, Waiting
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::delivery::{
-    Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Target,
+    Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Secrets, Target,
 };
 use crate::push::{Blocker, Reason, Whose, blockers, survey, whose};
 use crate::words::{NodeName, ServiceName};
@@ -188,6 +188,7 @@ fn probe(
                 node: Arc::new(node.clone()),
             },
             peek: true,
+            secrets: Secrets::default(),
         })
         .collect();
     let mut settings = CourierSettings::new(reading.folder.clone());
