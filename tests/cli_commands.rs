@@ -227,8 +227,8 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     behind now: atlas
     ! next: the next push carries it: `grid push --behind`
     $ grid provisions
-    accounts/billing  generation 1   live     admitted on atlas         used on borealis  by hand
-    accounts/report   generation 1   live     admitted on atlas         not used  by hand
+    accounts/billing  generation 1  live  admitted on atlas  used on borealis, by hand
+    accounts/report   generation 1  live  admitted on atlas  not used, by hand
     $ grid rotate accounts/*
     minted accounts/billing, generation 2; the older one goes once nobody uses it
     minted accounts/report, generation 2; the older one goes once nobody uses it
@@ -254,8 +254,8 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     behind now: atlas, borealis
     ! next: the next push carries it: `grid push --behind`
     $ grid provisions
-    accounts/billing  generation 3   revoked  admitted on atlas         used on borealis  by hand
-    accounts/report   generation 2   live     admitted on atlas         not used  by hand
+    accounts/billing  generation 3  revoked  admitted on atlas  used on borealis, by hand
+    accounts/report   generation 2  live     admitted on atlas  not used, by hand
     $ grid push --behind
     try  push 5  maria@lap3
     round 0  atlas     flushed  grants of accounts: -billing (generation 3)  sent [TIME] s, loaded accounts
@@ -339,12 +339,12 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     borealis  current
     2 machines: 2 current
     $ grid history
-    2     [WHEN]  ok              push 1    maria@lap3  grid push --all
-    3     [WHEN]  ok                        maria@lap3  grid unassign billing
-    5     [WHEN]  ok              push 2    maria@lap3  grid push --behind
-    6     [WHEN]  ok              push 3    maria@lap3  grid push --behind
-    7     [WHEN]  ok                        maria@lap3  grid forget cygnus --service notice --yes
-    8     [WHEN]  ok                        maria@lap3  grid forget cygnus --yes
+    [WHEN]  ok  push 1  maria@lap3  grid push --all
+    [WHEN]  ok          maria@lap3  grid unassign billing
+    [WHEN]  ok  push 2  maria@lap3  grid push --behind
+    [WHEN]  ok  push 3  maria@lap3  grid push --behind
+    [WHEN]  ok          maria@lap3  grid forget cygnus --service notice --yes
+    [WHEN]  ok          maria@lap3  grid forget cygnus --yes
     "#);
 }
 
@@ -414,10 +414,12 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     let seen = [refused, unlock, status, history, free].map(|seen| seen.all());
     insta::assert_snapshot!(seen.concat(), @r#"
     $ grid assign billing borealis
-    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh: wait for it with --wait, or `grid unlock` if that process is gone for good
+    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh
+    ! next: try again once that is done; `grid push --wait` waits for it by itself. If that process is gone for good, `grid unlock` takes the lock away
     [exit 7]
     $ grid unlock
-    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock and its process is running on this host: wait for it, or end process [PID]
+    ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock, and its process is running on this host
+    ! next: wait for it, or end it: `kill [PID]`, which finishes the sends under way
     [exit 7]
     $ grid status atlas
     try  last push 2
@@ -425,7 +427,7 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     atlas  current
     1 machine: 1 current
     $ grid history --last 1
-    3     [WHEN]  runs            push 2    maria@lap3  grid push cygnus
+    [WHEN]  runs  push 2  maria@lap3  grid push cygnus
     $ grid unlock
     nobody held the lock
     "#);
@@ -458,14 +460,14 @@ fn a_push_that_is_killed_stands_in_the_journal_as_killed_or_lost() {
     assert_eq!(fates, [None, Some("killed-or-lost"), None]);
     insta::assert_snapshot!(all, @r#"
     $ grid history
-    2     [WHEN]  ok              push 1    maria@lap3  grid push --all
-    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
+    [WHEN]  ok              push 1  maria@lap3  grid push --all
+    [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
     $ grid history 2
-    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
+    [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
     ! next: what it sent is uncertain: `grid status` says where, and `grid push --behind` asks those machines first and goes on
     $ grid history --last 2
-    3     [WHEN]  killed or lost  push 2    maria@lap3  grid push cygnus
-    5     [WHEN]  ok              push 3    maria@lap3  grid push --behind
+    [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
+    [WHEN]  ok              push 3  maria@lap3  grid push --behind
     "#);
 }
 
@@ -484,7 +486,8 @@ fn a_store_that_is_damaged_or_sealed_for_somebody_else_is_exit_8() {
     assert!(damaged.stderr().contains("damaged"), "{}", damaged.all());
     insta::assert_snapshot!(sealed.all(), @r#"
     $ grid status
-    ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and the identity at hand is [KEY]: ask one of them to add that key to `recipients` in mesh.toml and to push, or use one of theirs with $GRID_IDENTITY
+    ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and your identity is [KEY]
+    ! next: ask one of them to add your key to `recipients` in mesh.toml and to push; or use one of theirs with $GRID_IDENTITY
     [exit 8]
     "#);
 }

@@ -182,19 +182,19 @@ fn a_machine_that_holds_what_another_store_sent_is_fenced_until_it_is_taken_over
     $ grid push cygnus
     try  push 1  maria@lap3
     round 0  cygnus    named    never sent                            fenced: it holds what another store sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
              nothing was changed there
     round 1  atlas     flushed  never sent                            fenced: it holds what another store sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
              nothing was changed there
     round 1  borealis  flushed  never sent                            fenced: it holds what another store sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
              nothing was changed there
     fenced: 0 machines sent, 3 failed, 0 already current
     failed      atlas     fenced: it holds what another store sent
     failed      borealis  fenced: it holds what another store sent
     failed      cygnus    fenced: it holds what another store sent
-    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! exit 8: a machine does not hold what this store sent to it last
     ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
     [exit 8]
     "#);

@@ -230,12 +230,12 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
     $ grid push dorado
     try  push 2  maria@lap3
     round 0  dorado    named    never sent                            fenced: it holds what this store sent to it as cygnus
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
              nothing was changed there
     fenced: 0 machines sent, 1 failed, 2 already current, 1 undeclared
     failed      dorado  fenced: it holds what this store sent to it as cygnus
     undeclared  cygnus  it left the declaration, and was last reached at cygnus
-    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! exit 8: a machine does not hold what this store sent to it last
     ! next: dorado is the machine that was cygnus: `grid forget cygnus`, then `grid push dorado --take-over`, take it under its new name; or call it cygnus again
     [exit 8]
     $ grid forget cygnus --yes
@@ -245,12 +245,12 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
     $ grid push dorado
     try  push 3  maria@lap3
     round 0  dorado    fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
-             its log | [WHEN] maria@lap3 grid 0.1.0 push dorado: [DIGEST] fenced
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push dorado: [SHORT] fenced
              nothing was changed there
     fenced: 0 machines sent, 1 failed, 2 already current
     failed      dorado  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
-    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! exit 8: a machine does not hold what this store sent to it last
     ! next: if dorado had another name, or was put back from a backup or a snapshot, `grid push dorado --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
     [exit 8]
     $ grid status --exit-code
@@ -287,22 +287,22 @@ fn a_copy_of_the_store_is_told_apart_and_so_is_a_machine_that_was_put_back() {
     $ grid push cygnus
     try  push 2  maria@lap3
     round 0  cygnus    named    1 file of notice changed              fenced: it holds what a later push (2) of another copy of this store sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
-             its log | [WHEN] maria@lap3 grid 0.1.0 push cygnus: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push cygnus: [SHORT] applied
              nothing was changed there
     fenced: 0 machines sent, 1 failed, 2 already current
     failed      cygnus  fenced: it holds what a later push (2) of another copy of this store sent
-    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! exit 8: a machine does not hold what this store sent to it last
     ! next: cygnus holds what push 2 of this store sent, which this copy of the store does not know: it is an older one, or two are in use. Put the newest copy back in its place and push from that; or `grid push cygnus --take-over` replaces it, and the other copy is then fenced in its turn
     [exit 8]
     $ grid push cygnus
     try  push 3  maria@lap3
     round 0  cygnus    named    1 file of notice changed              fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
-             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [DIGEST] applied
+             its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
              nothing was changed there
     fenced: 0 machines sent, 1 failed, 2 already current
     failed      cygnus  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
-    ! exit 8: the store is damaged, sealed for somebody else, or not the one that a machine knows
+    ! exit 8: a machine does not hold what this store sent to it last
     ! next: if cygnus had another name, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
     [exit 8]
     "#);

@@ -174,6 +174,9 @@ impl From<StoreError> for CommandError {
         };
         let hint = match &error {
             StoreError::Io { source, .. } => of_the_store(source),
+            StoreError::SealedForOthers { .. } => Some(
+                "ask one of them to add your key to `recipients` in mesh.toml and to push; or use one of theirs with $GRID_IDENTITY",
+            ),
             _ => None,
         };
         hint.into_iter().fold(Self::new(exit, error), Self::hint)
@@ -187,8 +190,17 @@ impl From<LockError> for CommandError {
             _ => Exit::Failed,
         };
         let hint = match &error {
-            LockError::Io { source, .. } => of_the_store(source),
-            _ => None,
+            LockError::Io { source, .. } => of_the_store(source).map(str::to_owned),
+            LockError::Held { .. } => Some(
+                "try again once that is done; `grid push --wait` waits for it by itself. If that process is gone for good, `grid unlock` \
+                 takes the lock away"
+                    .to_owned(),
+            ),
+            LockError::HolderLives { holder } => Some(format!(
+                "wait for it, or end it: `kill {}`, which finishes the sends under way",
+                holder.pid
+            )),
+            LockError::NoLocks { .. } => None,
         };
         hint.into_iter().fold(Self::new(exit, error), Self::hint)
     }

@@ -285,6 +285,7 @@ impl<'a> Narrator<'a> {
         }
         if let Problem::Fenced { log, .. } = problem {
             for line in log {
+                let line = phrases::short_digests(line);
                 self.detail(&format!("its log | {line}"), Look::Plain);
             }
         }

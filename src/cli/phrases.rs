@@ -37,6 +37,16 @@ pub(super) fn bytes(n: u64) -> String {
     )
 }
 
+/// A line with its digests cut to what people compare of them.
+pub(super) fn short_digests(line: &str) -> String {
+    let is_digest = |word: &&str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = line.split(' ').map(|word| match word.get(..12) {
+        Some(short) if is_digest(&word) => short,
+        _ => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// `a, b, c`.
 pub(super) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();

@@ -84,7 +84,7 @@ fn watch(multi: &MultiProgress, machines: &Weak<Machines>) {
             }
             let bar = multi.add(ProgressBar::new_spinner());
             // The template is a constant; without it a spinner is a spinner all the same.
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}") {
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {wide_msg}") {
                 bar.set_style(style);
             }
             bar.set_prefix(node.to_string());
@@ -100,7 +100,7 @@ fn watch(multi: &MultiProgress, machines: &Weak<Machines>) {
 /// What is going on, in a few words.
 pub(super) fn message(progress: &Progress) -> String {
     match progress {
-        Progress::Retrying { attempt, why } => format!("attempt {attempt} failed ({why}), again"),
+        Progress::Retrying { attempt, why } => format!("{why}; attempt {attempt}"),
         Progress::Sent { bytes, of } => {
             let percent = bytes.saturating_mul(100).checked_div(*of).unwrap_or(100);
             format!("sending, {percent} %")

@@ -32,11 +32,11 @@ pub(super) fn tell(
     }
     let exit = Exit::from(report.verdict());
     if exit != Exit::Done {
-        ui.note(&Line::of(format!(
-            "exit {}: {}",
-            exit.code(),
-            exit.meaning()
-        )));
+        let meaning = match report.verdict() {
+            Verdict::Fenced => "a machine does not hold what this store sent to it last",
+            _ => exit.meaning(),
+        };
+        ui.note(&Line::of(format!("exit {}: {meaning}", exit.code())));
     }
     for hint in hints(mesh, report, held_by_default) {
         ui.hint(&hint);

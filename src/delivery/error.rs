@@ -37,6 +37,7 @@ pub(super) enum DeliveryError {
     )]
     HostChanged {
         host: String,
+        node: String,
         kind: String,
         fingerprint: String,
         place: String,
@@ -125,9 +126,14 @@ impl DeliveryError {
                 "compare it with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine; if it is \
                  the same: grid trust {node} {fingerprint}"
             ),
-            Self::HostChanged { place, .. } => format!(
-                "if the machine was set up anew, take the old line out of {place}, then trust the new key; \
-                 else somebody may stand in between"
+            Self::HostChanged {
+                node,
+                fingerprint,
+                place,
+                ..
+            } => format!(
+                "if the machine was set up anew, take the old line out of {place}, then trust the new key, once you have compared it \
+                 there: grid trust {node} {fingerprint}; else somebody may stand in between"
             ),
             Self::HostRevoked { .. } => {
                 "give the machine a new host key; a revoked one is never accepted".to_owned()

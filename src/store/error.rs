@@ -35,8 +35,7 @@ pub enum StoreError {
     },
     /// The identity at hand opens none of the store's seals. Exit 8.
     #[error(
-        "the store at {} is sealed for somebody else ({}), and the identity at hand is {identity}: ask one of them to \
-         add that key to `recipients` in mesh.toml and to push, or use one of theirs with $GRID_IDENTITY",
+        "the store at {} is sealed for somebody else ({}), and your identity is {identity}",
         path.display(),
         recipients.join(", ")
     )]

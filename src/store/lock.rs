@@ -109,16 +109,13 @@ pub(super) fn by(holder: Option<&Holder>) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Somebody has it. Exit 7.
-    #[error(
-        "{} holds the lock of this mesh: wait for it with --wait, or `grid unlock` if that process is gone for good",
-        by(holder.as_deref())
-    )]
+    #[error("{} holds the lock of this mesh", by(holder.as_deref()))]
     Held {
         /// Who; `None`: it took the lock this instant.
         holder: Option<Box<Holder>>,
     },
     /// `grid unlock`, and the holder's process is there.
-    #[error("{holder} holds the lock and its process is running on this host: wait for it, or end process {}", holder.pid)]
+    #[error("{holder} holds the lock, and its process is running on this host")]
     HolderLives {
         /// Who.
         holder: Box<Holder>,

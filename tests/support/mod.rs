@@ -40,7 +40,8 @@ impl Bench {
 
     /// A bench without an identity and without a mesh.
     pub fn bare() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        // Where lines are broken depends on how long its name is.
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
         let mesh = dir.path().join("mesh");
         for folder in ["mesh", "home", "config", "tmp"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
@@ -95,6 +96,34 @@ impl Bench {
     /// Runs the program.
     pub fn grid(&self, arguments: &[&str]) -> Seen {
         self.run(self.command(arguments), arguments)
+    }
+
+    /// What somebody sees on a terminal that is so many columns wide: both streams as they come, without colour and
+    /// without bars. `user` is `$USER`.
+    pub fn on_a_terminal(&self, columns: u16, user: &str, arguments: &[&str]) -> String {
+        let quoted: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_grid"))
+            .chain(arguments.iter().copied())
+            .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
+            .collect();
+        let typed = format!("stty cols {columns} rows 50; exec {}", quoted.join(" "));
+        let grid = self.command(&[]);
+        let mut terminal = Command::new("script");
+        terminal
+            .args(["-qec", &typed, "/dev/null"])
+            .env_clear()
+            .envs(
+                grid.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("USER", user)
+            .env("SHELL", "/bin/sh")
+            .env("TERM", "dumb")
+            .current_dir(&self.mesh)
+            .stdin(Stdio::null());
+        let output = terminal.output().expect("`script` of util-linux");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let path = self.dir.path().to_str().unwrap();
+        text.replace("\r\n", "\n").replace(path, "/home/maria/ops")
     }
 
     /// Runs the program with a variable.
@@ -210,7 +239,7 @@ pub fn normal(text: &str, dir: &str) -> String {
 }
 
 /// Machines of one round settle in any order: their lines, each with its indented details, in order of name.
-fn in_order(text: &str) -> String {
+pub fn in_order(text: &str) -> String {
     let mut blocks: Vec<(Option<&str>, String)> = Vec::new();
     for line in text.split_inclusive('\n') {
         let round = line
@@ -263,7 +292,7 @@ fn name(word: &str, before: &str) -> String {
         12 if hex => "[SHORT]",
         31.. if bare.starts_with("age1") => "[KEY]",
         _ if before == "sent" && bare.contains('.') && digits(&bare.replace('.', "")) => "[TIME]",
-        _ if before == "process" && digits(bare) => "[PID]",
+        _ if matches!(before, "process" | "kill") && digits(bare) => "[PID]",
         _ if is_time && bare.contains('T') => "[WHEN]",
         _ => bare,
     };

@@ -56,8 +56,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         return Ok(Exit::Done);
     }
     let mut lines = Vec::new();
+    let widths = Widths::of(&entries);
     for entry in &entries {
-        lines.push(headline(entry));
+        lines.push(headline(entry, widths));
         if arguments.push.is_some() || context.ui.verbose {
             lines.extend(details(&entry.entry));
         }
@@ -107,30 +108,50 @@ fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryE
         .collect()
 }
 
-fn headline(entry: &HistoryEntry) -> Line {
-    let HistoryEntry {
-        number,
-        unended,
-        entry,
-    } = entry;
-    let (look, outcome) = match (unended, entry.outcome) {
+/// How wide the columns are that differ.
+#[derive(Clone, Copy)]
+struct Widths {
+    outcome: usize,
+    push: usize,
+}
+
+impl Widths {
+    fn of(entries: &[HistoryEntry]) -> Self {
+        let widest = |text: &dyn Fn(&HistoryEntry) -> String| {
+            let widths = entries.iter().map(|entry| text(entry).chars().count());
+            widths.max().unwrap_or(0).saturating_add(2)
+        };
+        Self {
+            outcome: widest(&|entry| outcome(entry).1),
+            push: widest(&push),
+        }
+    }
+}
+
+fn push(entry: &HistoryEntry) -> String {
+    let push = entry.entry.push;
+    push.map(|push| format!("push {push}")).unwrap_or_default()
+}
+
+fn outcome(entry: &HistoryEntry) -> (Look, String) {
+    match (entry.unended, entry.entry.outcome) {
         (Some(Unended::Runs), _) => (Look::Warn, "runs".to_owned()),
         (Some(Unended::KilledOrLost), _) | (None, Outcome::Begun) => {
             (Look::Bad, "killed or lost".to_owned())
         }
         (None, Outcome::Exit(0)) => (Look::Good, "ok".to_owned()),
         (None, Outcome::Exit(code)) => (Look::Bad, format!("exit {code}")),
-    };
-    let push = entry
-        .push
-        .map(|push| format!("push {push}"))
-        .unwrap_or_default();
+    }
+}
+
+fn headline(entry: &HistoryEntry, widths: Widths) -> Line {
+    let (look, outcome) = outcome(entry);
     Line::new()
-        .column(Look::Faint, number, 6)
-        .column(Look::Plain, format!("{:.0}", entry.started), 22)
-        .column(look, outcome, 16)
-        .column(Look::Strong, push, 10)
-        .plain(format!("{}  grid {}", entry.who, entry.command))
+        .column(Look::Plain, format!("{:.0}", entry.entry.started), 22)
+        .column(look, outcome, widths.outcome)
+        .column(Look::Strong, push(entry), widths.push)
+        .column(Look::Plain, format!("{}  ", entry.entry.who), 0)
+        .plain(format!("grid {}", entry.entry.command))
 }
 
 fn details(entry: &Entry) -> Vec<Line> {

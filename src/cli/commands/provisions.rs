@@ -12,7 +12,7 @@ use crate::cli::ui::{Line, Look};
 use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
 use crate::kinds;
 use crate::mesh::Mesh;
-use crate::provision::{Credential, ProvisionId};
+use crate::provision::{Credential, ProvisionId, State as Stage};
 use crate::store::State;
 use crate::words::NodeName;
 
@@ -151,34 +151,43 @@ fn admitted_on(state: &State, id: &ProvisionId, credential: &Credential) -> BTre
 
 fn table(view: &ProvisionsView) -> Vec<Line> {
     let name = |p: &ProvisionView| format!("{}/{}", p.provider, p.consumer);
-    let width = view.provisions.iter().map(|p| name(p).len()).max();
-    let width = width.unwrap_or(0).saturating_add(2);
     let where_ = |how: &str, nodes: &BTreeSet<NodeName>| match nodes.is_empty() {
         true => format!("not {how}"),
         false => format!("{how} on {}", list(nodes)),
     };
+    let cells = |generation: &GenerationView| {
+        [
+            format!("generation {}", generation.number),
+            word(generation.state).to_owned(),
+            where_("admitted", &generation.admitted_on),
+            where_("used", &generation.used_on),
+        ]
+    };
+    let generations = || view.provisions.iter().flat_map(|p| &p.generations);
+    let widest = |texts: &mut dyn Iterator<Item = String>| {
+        let width = texts.map(|text| text.chars().count()).max();
+        width.unwrap_or(0).saturating_add(2)
+    };
+    let width = widest(&mut view.provisions.iter().map(name));
+    let [number, state, admitted, _] = [0, 1, 2, 3]
+        .map(|cell| widest(&mut generations().filter_map(|g| cells(g).into_iter().nth(cell))));
     let mut lines = Vec::new();
     for provision in &view.provisions {
         let mut label = name(provision);
         for generation in &provision.generations {
-            let state = match generation.state {
-                crate::provision::State::Live => "live",
-                crate::provision::State::Revoked => "revoked",
-                crate::provision::State::Cut => "cut",
-            };
             let look = match generation.state {
-                crate::provision::State::Live => Look::Plain,
-                _ => Look::Warn,
+                Stage::Live => Look::Plain,
+                Stage::Revoked | Stage::Cut => Look::Warn,
             };
+            let [number_, state_, admitted_, used] = cells(generation);
             let mut line = Line::new()
                 .column(Look::Strong, &label, width)
-                .column(Look::Plain, format!("generation {}", generation.number), 15)
-                .column(look, state, 9)
-                .column(Look::Plain, where_("admitted", &generation.admitted_on), 24)
-                .plain("  ")
-                .plain(where_("used", &generation.used_on));
+                .column(Look::Plain, number_, number)
+                .column(look, state_, state)
+                .column(Look::Plain, admitted_, admitted)
+                .plain(used);
             if provision.by_hand && !label.is_empty() {
-                line = line.plain("  by hand");
+                line = line.plain(", by hand");
             }
             lines.push(line);
             if let Some(secret) = &generation.secret {
@@ -192,4 +201,12 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
         }
     }
     lines
+}
+
+const fn word(state: Stage) -> &'static str {
+    match state {
+        Stage::Live => "live",
+        Stage::Revoked => "revoked",
+        Stage::Cut => "cut",
+    }
 }

@@ -98,6 +98,7 @@ impl Known {
         Err(if let Some(entry) = first(Marker::None) {
             DeliveryError::HostChanged {
                 host,
+                node: node.to_owned(),
                 kind,
                 fingerprint,
                 place: entry.place.clone(),
