@@ -663,3 +663,33 @@ consumes = ["orders"]
     bench.edit("rabbitmq\" }", "rabbitmq\", port = 5673 }");
     bench.grid(&["check"]).exits(0);
 }
+
+#[test]
+fn a_damaged_store_is_told_in_words_of_ours() {
+    let bench = all_current();
+    let mut told = Vec::new();
+    for at in ["db/db", "db/conf"] {
+        let path = bench.path(".grid").join(at);
+        let whole = std::fs::read(&path).unwrap();
+        let mut torn = whole.clone();
+        let middle = torn.len() / 2;
+        torn[middle..].fill(0xa5);
+        std::fs::write(&path, torn).unwrap();
+        told.push(bench.grid(&["status"]).exits(8));
+        std::fs::write(&path, whole).unwrap();
+    }
+    for seen in &told {
+        let said = seen.stderr().to_lowercase();
+        assert!(said.contains("is damaged"), "{}", seen.all());
+        for inside in [
+            "sled",
+            "panick",
+            "unwrap",
+            "pagecache",
+            "snapshot",
+            "segment",
+        ] {
+            assert!(!said.contains(inside), "{inside}: {}", seen.all());
+        }
+    }
+}

@@ -303,6 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_nobody_may_write_in_has_a_hint_and_says_the_cause_once() {
+        let error = |kind: io::ErrorKind| {
+            CommandError::from(StoreError::Io {
+                doing: "cannot lock",
+                path: ".grid".into(),
+                source: kind.into(),
+            })
+        };
+        for kind in [
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::StorageFull,
+        ] {
+            let error = error(kind);
+            assert_eq!(error.hints.len(), 1, "{kind}");
+            let told = super::super::ui::causes(&error.cause);
+            assert_eq!(told, format!("cannot lock .grid: {kind}"));
+        }
+        assert!(error(io::ErrorKind::NotADirectory).hints.is_empty());
+    }
+
+    #[test]
     fn what_a_store_and_a_lock_refuse_has_its_code() {
         let code = |error: StoreError| CommandError::from(error).exit.code();
         let path = std::path::PathBuf::from("x");

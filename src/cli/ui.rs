@@ -59,7 +59,7 @@ fn line_is_excerpt(line: &str) -> bool {
 }
 
 /// An error with its causes, each said once: many an error says its cause itself.
-fn causes(error: &anyhow::Error) -> String {
+pub(super) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error
         .chain()

@@ -128,7 +128,7 @@ fn a_lock_whose_holder_was_killed_is_free_and_the_death_is_told() {
     assert!(
         lives
             .to_string()
-            .contains(&format!("end process {}", child.id())),
+            .contains(&format!("process {},", child.id())),
         "{lives}"
     );
 
