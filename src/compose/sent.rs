@@ -85,13 +85,28 @@ impl Machine {
     }
 
     /// The services that may be there: as last acknowledged, and as attempted.
-    fn possible(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
+    pub(crate) fn possible(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
         let attempted = self
             .attempt
             .iter()
             .flat_map(|attempt| &attempt.manifest.services)
             .filter(|(name, _)| !self.forgotten.contains(*name));
         self.services().chain(attempted)
+    }
+
+    /// The lists that may be loaded for `provider`: the last acknowledged one and, while an attempt is not settled, that
+    /// attempt's. What is on one of them may be admitted, and what is on both is for certain.
+    pub fn possible_lists(&self, provider: &ServiceName) -> impl Iterator<Item = &Grants> {
+        let held = self
+            .holds(provider)
+            .and(self.sent.as_ref())
+            .and_then(|sent| sent.grants(provider));
+        let lately = self
+            .attempt
+            .as_ref()
+            .filter(|_| !self.forgotten.contains(provider))
+            .and_then(|attempt| attempt.manifest.services.get(provider)?.grants.as_ref());
+        held.into_iter().chain(lately)
     }
 
     /// What the machine admits on `provider` for certain (rule 2, "acknowledged"): what is on its last
@@ -329,6 +344,21 @@ mod tests {
             .sent("m0", vec![("broker", with("a:1"))])
             .stayed("m0", "broker", "a:1 b:1");
         assert_eq!(admits(&sample).unwrap(), "a:1 b:1");
+    }
+
+    #[test]
+    fn while_an_attempt_is_not_settled_it_may_admit_what_either_list_says() {
+        let lists = |sample: &Sample| -> Vec<String> {
+            let machine = &sample.fleet["m0"];
+            machine.possible_lists(&name("broker")).map(told).collect()
+        };
+        let sample = Sample::of(&[]).sent("m0", vec![("broker", with("a:1"))]);
+        assert_eq!(lists(&sample), ["a:1"]);
+        let sample = sample.attempted("m0", vec![("broker", with("b:1"))]);
+        assert_eq!(lists(&sample), ["a:1", "b:1"]);
+        let sample = sample.stayed("m0", "broker", "c:1");
+        assert_eq!(lists(&sample), ["c:1", "b:1"]);
+        assert!(lists(&sample.forgotten("m0", "broker")).is_empty());
     }
 
     #[test]

@@ -223,7 +223,8 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
     report
 }
 
-/// The providers on a machine whose acknowledged list is not what it should be.
+/// The providers on a machine that owes somebody: a grant that it does not admit for certain, or a revocation of one that it
+/// may still admit.
 fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<ServiceName> {
     let declared = standing
         .outline
@@ -232,7 +233,7 @@ fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<Ser
         .filter(|(_, placed)| placed.grants().is_some())
         .map(|(name, _)| name);
     let held = machine
-        .services()
+        .possible()
         .filter(|(_, held)| held.grants.is_some())
         .map(|(name, _)| name);
     declared
@@ -240,7 +241,9 @@ fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<Ser
         .filter(|provider| {
             let list = grants::list(world, provider);
             let admitted = machine.admits(provider).unwrap_or(Admitted::Nothing);
-            !admitted.iter().eq(&list)
+            let owes_a_grant = list.iter().any(|grant| !admitted.contains(grant));
+            let mut possible = machine.possible_lists(provider);
+            owes_a_grant || possible.any(|loaded| !loaded.is_subset(&list))
         })
         .cloned()
         .collect()
