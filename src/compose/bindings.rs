@@ -12,11 +12,10 @@ use super::sent::Admitted;
 use super::services::{Placed, is_taken_away};
 use crate::kinds::Wants;
 use crate::mesh::{Consumption, Service};
-use crate::provision::State;
 use crate::words::{NodeName, ServiceName};
 
 /// What `consumer`, on `node`, is bound to at `provider`; `None`: it waits. `here` is what the bundle of
-/// `node` holds so far.
+/// `node` holds so far. Rule 5 comes first: of a consumer that it does not take away, the newest generation is live.
 #[must_use]
 pub fn bind(
     world: &World<'_>,
@@ -62,7 +61,7 @@ pub fn bind(
             return Some(bound(&grant));
         }
     }
-    (!consumption.wait && newest.state == State::Live).then(|| bound(&declared))
+    (!consumption.wait).then(|| bound(&declared))
 }
 
 /// Whether every machine of the provider has acknowledged the grant: on the list that this bundle
