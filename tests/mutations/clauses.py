@@ -5,7 +5,7 @@ clause is the one that is out."""
 
 GRANTS, BINDINGS, SERVICES, SENT = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
-BEHIND, KNOWN, ROUND, RUN, SETTLE, PUSH = (f"src/push/{name}.rs" for name in ("behind", "known", "round", "run", "settle", "mod"))
+BEHIND, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "known", "round", "run", "settle", "report", "mod"))
 
 def without(new): return "(if MUT { " + new + " } else { OLD })"
 
@@ -37,16 +37,20 @@ CLAUSES = [
     ("2: but against a new one", BINDINGS, ".is_some_and(|held| held.bindings.contains_key(provider))", ".is_none_or(|held| MUT || held.bindings.contains_key(provider)) && (MUT || world.machine(node).holds(&consumer.name).is_some())"),
     ("2: unless wait = false", BINDINGS, "!consumption.wait", NEVER),
     ("2: wait = false only", BINDINGS, "!consumption.wait", ALWAYS),
-    ("2: and then only a live one", BINDINGS, "newest.state == State::Live", ALWAYS),
+    ("2: a provider on no machine is waited for, also by who need not wait", BINDINGS, "service.nodes.is_empty()", NEVER),
+    ("2: a machine whose address nobody has asked admits nobody", BINDINGS, "world.is_elsewhere(machine)", NEVER),
     ("2: acknowledged, on an unsettled attempt's list too", SENT, "&& attempted.contains(grant),", "&& (MUT || attempted.contains(grant)),"),
     ("2: an attempt without the provider admits nobody", SENT, "held.map(|_| Admitted::Nothing)", without("held.map(Admitted::List)")),
     ("2: a provider's first list, attempted only, admits nobody", SENT, "_ => Admitted::Nothing,", "(None, Some(attempted)) if MUT => Admitted::List(attempted),\n                OLD"),
     ("2: the list that stayed at a roll-back is acknowledged", SENT, ".get(provider)\n            .or_else(|| self.manifest", ".get(provider).filter(|_| !MUT)\n            .or_else(|| self.manifest"),
     ("2: what waits stays as last acknowledged", SERVICES, "for service in todo {", "for service in todo.into_iter().filter(|_| !MUT) {"),
     ("2: what waits holds up nothing else", SERVICES, "if !missing.is_empty() {", "if !missing.is_empty() && !MUT {"),
+    ("2: services are taken until none further can start", SERVICES, "todo.len() == before", ALWAYS),
+    ("2: what starts after all does not wait", SERVICES, "outline.waits.remove(name);", skipped()),
 
     ("in use: what last sent binds to", SENT, "self.services().chain(attempted)", "self.services().filter(|_| !MUT).chain(attempted)"),
     ("in use: what an attempt binds to", SENT, ".chain(attempted)", ".chain(attempted.filter(|_| !MUT))"),
+    ("in use: nothing that a service binds to which is said to be gone", SENT, ".filter(|(name, _)| !self.forgotten.contains(*name))\n    }", ".filter(|(name, _)| MUT || !self.forgotten.contains(*name))\n    }"),
 
     ("3: a service in use stays", SERVICES, "world.uses.is_kept(name, node, assigned)", NEVER),
     ("3: in use by whoever waits", SENT, "self.binders(provider, node).any(|(_, waits)| *waits)", NEVER),
@@ -54,13 +58,17 @@ CLAUSES = [
     ("3: not in use by a circle that leaves", SENT, "let mut seen = BTreeSet::new();", "if MUT { return self.is_machine_in_use(provider, node); }\n        OLD"),
     ("3: leaves when it is not in use", SERVICES, "world.uses.is_kept(name, node, assigned)", ALWAYS),
 
+    ("3: only what the declaration took from the machine", SERVICES, "if !is_assigned(world, name, node)", "if (MUT || !is_assigned(world, name, node))"),
+
     ("4: the removal is awaited", SERVICES, "!old.is_empty()", NEVER),
     ("4: also where the service is only attempted", SENT, "                uses.holders\n", "                if !MUT || machine.holds(consumer).is_some() { uses.holders\n"),
     ("4: start-first does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("somebody_binds")),
     ("4: one that somebody binds to does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("service.moves == Move::StartFirst")),
     ("4: only one that is new there awaits", SERVICES, "!new_here ||", "(!MUT && !new_here) ||"),
+    ("4: from the machines that it leaves only", SERVICES, "!service.nodes.contains(*other)", ALWAYS),
+    ("4: start-first leaves once the new one has it", SERVICES, "world.machine(new).holds(name).is_none()", ALWAYS),
     ("4: start-first stays until the new one has it", SERVICES, "starts_first || ", "!MUT && starts_first || "),
-    ("4: a service that is forgotten is not awaited", SENT, "(!self.forgotten.contains(service))", ALWAYS),
+    ("2, 4: a service that is said to be gone is not held", SENT, "(!self.forgotten.contains(service))", ALWAYS),
     ("4: nor counted as attempted", SENT, ".filter(|(name, _)| !self.forgotten.contains(*name));", ".filter(|(name, _)| MUT || !self.forgotten.contains(*name));"),
     ("4: start-first ends where rule 5 takes it away", SERVICES, "&& !is_taken_away(world, service)", "&& (MUT || !is_taken_away(world, service))"),
 
@@ -74,9 +82,17 @@ CLAUSES = [
 
     ("mint: for the targets", MINT, "here(consumer) || mesh", "!MUT && here(consumer) || mesh"),
     ("mint: for the consumers of the targets' services", MINT, "mesh.services.get(&id.provider).is_some_and(here)", NEVER),
+    ("mint: not for a consumer on no machine", MINT, "!service.nodes.is_empty()", ALWAYS),
+    ("mint: only what is lacking", MINT, ".map(|(_, id)| id)\n        .filter(|id| lacks(provisions, id))", ".map(|(_, id)| id)\n        .filter(|id| MUT || lacks(provisions, id))"),
     ("mint: stored before anything is sent", ROUND, "self.commit(changes)?;\n        self.minted", "if !MUT { self.commit(changes)?; }\n        self.minted"),
     ("attempts are recorded", ROUND, "self.commit(changes)?;\n        Ok(parcels)", "if !MUT { self.commit(changes)?; }\n        Ok(parcels)"),
 
+    ("attempts: none for a machine that is not behind", ROUND, "if !is_behind =>", "if !MUT && !is_behind =>"),
+    ("attempts: the number of the push is stored with the first", RUN, "if !self.is_numbered {", "if !MUT && !self.is_numbered {"),
+
+    ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
+    ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
+    ("behind: until what is said to be gone is made good", BEHIND, "machine.forgotten.is_empty()", ALWAYS),
     ("behind: in need of a mint", BEHIND, "!missing.is_empty()", NEVER),
     ("behind: never sent", BEHIND, "if !all_waits {", "if !MUT && !all_waits {"),
     ("behind: unless all of it waits", BEHIND, "!all_waits {", "(MUT || !all_waits) {"),
@@ -84,6 +100,11 @@ CLAUSES = [
     ("behind: until a list that stayed is in a release", BEHIND, "sent.lists.is_empty()", ALWAYS),
 
     ("settle: every uncertain machine is asked", PUSH, "run.settle(couriers)?;", skipped()),
+    ("settle: every machine at another address is asked", SETTLE, "|| elsewhere.contains(*node)", "|| (!MUT && elsewhere.contains(*node))"),
+    ("settle: not what another store sent", SETTLE, "!ours &&", "!MUT && !ours &&"),
+    ("settle: that only where it is to be taken over", SETTLE, "&& !self.may_take_over(node)", "&& (MUT || !self.may_take_over(node))"),
+    ("settle: a machine that holds nothing is nobody's", SETTLE, "holding.token.is_none()", NEVER),
+    ("settle: one that took the send in question holds its token", SETTLE, "Some(machine.attempt.as_ref()?.token)", "Some(machine.attempt.as_ref().filter(|_| !MUT)?.token)"),
     ("settle: with its token", SETTLE, "machine.token = holding.token;", skipped()),
     ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, address);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
     ("settle: with the lists that stayed", SETTLE, "lists: holding.lists,", "lists: if MUT { Default::default() } else { holding.lists },"),
@@ -91,21 +112,56 @@ CLAUSES = [
     ("settle: who cannot be asked has failed", SETTLE, "return self.fail(node, Problem::Unsettled(failure));", "if MUT { return; }\n                OLD"),
 
     ("record: an acknowledgement becomes last sent", ROUND, "acknowledge(machine, parcel);", "if MUT { machine.attempt = None; machine.token = Some(parcel.token); } else { OLD }"),
+    ("record: an acknowledgement takes the token", ROUND, "token: Some(parcel.token),\n        sent", "token: if MUT { None } else { Some(parcel.token) },\n        sent"),
+    ("record: an acknowledgement ends all that was said of the machine before", ROUND, "..Machine::unknown()", "..if MUT { Machine { attempt: None, ..machine.clone() } } else { Machine::unknown() }"),
+    ("record: at the address where it was reached", ROUND, "address: parcel.target.node.host().to_owned(),", "address: if MUT { machine.sent.as_ref().map_or_else(|| parcel.target.node.host().to_owned(), |sent| sent.address.clone()) } else { parcel.target.node.host().to_owned() },"),
+    ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                machine.attempt = None;", "Outcome::Refused(failure) => {\n                if !MUT { machine.attempt = None; }"),
+    ("record: a contact of which nobody knows the end is uncertain", ROUND, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
+    ("record: a contact that was fenced too", ROUND, "self.doubt(node, parcel);\n                self.fail(node, Problem::Fenced", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Fenced"),
     ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                machine.attempt = None;", "Outcome::NotReached(failure) => {\n                if !MUT { machine.attempt = None; }"),
     ("record: uncertain stays uncertain", ROUND, "Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),", "Outcome::Uncertain(failure) => { if MUT { machine.attempt = None; } Some(Problem::Uncertain(failure)) }"),
     ("record: a roll-back keeps the newer lists", ROUND, "for provider in lists {", "for provider in lists.iter().filter(|_| !MUT) {"),
     ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    machine.attempt", "if !MUT { machine.token = Some(parcel.token); }\n    machine.attempt"),
+    ("record: a roll-back settles the attempt", ROUND, "    machine.attempt = None;\n    machine.rolled_back", "    if !MUT { machine.attempt = None; }\n    machine.rolled_back"),
     ("record: what was rolled back is noted", ROUND, "machine.rolled_back = Some(parcel.bundle.digest);", skipped()),
     ("record: an emptied machine is sent all of it again", ROUND, "*machine = Machine::unknown();", "if !MUT { OLD }"),
+
+    ("record: a contact that finds nothing has all of it sent", ROUND, "*self.machine(node) = Machine::unknown();", skipped()),
+    ("record: on disk, before the next round", RUN, "self.commit(changes)?;\n        self.unrecorded", "if !MUT { self.commit(changes)?; }\n        self.unrecorded"),
+
+    ("fence: a send names the token that it means to replace", ROUND, ".and_then(|machine| machine.token)\n                .into_iter()", ".and_then(|machine| machine.token).filter(|_| !MUT)\n                .into_iter()"),
+    ("fence: taking over, where it was asked for", RUN, "self.orders.take_over && (", "!MUT && self.orders.take_over && ("),
+    ("fence: only where it was asked for", RUN, "self.orders.take_over && (", "(MUT | self.orders.take_over) && ("),
+    ("fence: only a machine that was named, or all that are behind", RUN, "(self.is_named(node) || self.orders.named == Named::Behind)\n", "(MUT || self.is_named(node) || self.orders.named == Named::Behind)\n"),
+    ("fence: each send has a token of its own", RUN, "Token::draw(self.state.id, self.state.era, self.state.push, self.chance)",
+     "if MUT { Token { random: [1; 8], ..Token::draw(self.state.id, self.state.era, 1, self.chance) } } else { OLD }"),
 
     ("behind: looked at anew once something changed", KNOWN, "self.survey = None;", skipped()),
 
     ("flush: whoever is behind, named or not", PUSH, "targets = run.behind_now();\n        if targets.is_empty()", "targets = run.behind_now();\n        if MUT { targets.retain(|node| run.is_named(node)); }\n        if targets.is_empty()"),
     ("flush: not one on hold", RUN, "!self.is_on_hold(node) && (is_narrow", "(MUT || !self.is_on_hold(node)) && (is_narrow"),
+    ("targets: not one on hold", RUN, "|node| !self.is_on_hold(node) &&", "|node| (MUT || !self.is_on_hold(node)) &&"),
+    ("flush: only who is behind", RUN, "&& standing.is_behind()", "&& (MUT || standing.is_behind())"),
+    ("flush: a push of whoever is behind names them all", RUN, "let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;", "let is_asked_for = self.is_named(node) || (!MUT && self.orders.named == Named::Behind);"),
     ("flush: not one that failed in this push", RUN, "!self.failed.contains_key(", "(MUT) | !self.failed.contains_key("),
     ("flush: not what was rolled back, unless it is named", RUN, "(is_asked_for || !standing.is_rolled_back)", ALWAYS),
     ("flush: what was rolled back, if it is named", RUN, "(is_asked_for || !standing.is_rolled_back)", without("!standing.is_rolled_back")),
     ("rounds: two for each link", RUN, ".saturating_mul(2)", ".saturating_mul(if MUT { 1 } else { 2 })"),
+    ("rounds: and four more", RUN, "saturating_add(SPARE_ROUNDS)", "saturating_add(if MUT { 0 } else { SPARE_ROUNDS })"),
+    ("contact: not one that holds no release", ROUND, "            is_known\n", "            (MUT || is_known)\n"),
+    ("contact: not who was sent to", ROUND, "&& !self.sent.contains(*node)", "&& (MUT || !self.sent.contains(*node))"),
+    ("contact: nobody twice", ROUND, "&& !self.contacted.contains(*node)", "&& (MUT || !self.contacted.contains(*node))"),
+    ("contact: not one that failed", ROUND, "&& !self.failed.contains_key(*node)", "&& (MUT || !self.failed.contains_key(*node))"),
+    ("contact: not one on hold", ROUND, "&& !self.is_on_hold(node)\n        });", "&& (MUT || !self.is_on_hold(node))\n        });"),
+    ("contact: who turns out to hold nothing is behind", PUSH, "targets = run.behind_now(); // a", "if !MUT { targets = run.behind_now(); } // a"),
     ("contact: named machines that were not sent to", ROUND, "let Named::Nodes(named) = &self.orders.named else {", "if MUT { return Ok(()); }\n        OLD"),
     ("prune: not the generations in use", RUN, "in_use.contains(&generation)", NEVER),
+    ("prune: all others but the newest", RUN, "in_use.contains(&generation)", ALWAYS),
+
+    ("done: not while a machine failed", REPORT, "!self.failed.is_empty()\n", "(!MUT && !self.failed.is_empty())\n"),
+    ("done: not while a machine is rolled back", REPORT, "!self.rolled_back.is_empty()\n", "(!MUT && !self.rolled_back.is_empty())\n"),
+    ("done: not while a named machine is on hold", REPORT, "held.named ||", "(!MUT && held.named) ||"),
+    ("done: not while a machine on hold owes somebody", REPORT, "|| !held.owes.is_empty()", "|| (!MUT && !held.owes.is_empty())"),
+    ("done: not while a machine is behind", REPORT, "!self.out_of_rounds.is_empty() || !self.behind.is_empty()", NEVER),
+    ("done: not while a service waits", REPORT, "!self.waiting.is_empty()", NEVER),
 ]

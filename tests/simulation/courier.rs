@@ -22,12 +22,16 @@ pub struct Courier<'a> {
     pub faults: &'a [Fault],
     pub death: Option<Death>,
     pub order: u8,
+    /// Whether the operator said `--take-over`.
+    pub take_over: bool,
     /// Whom the operator named.
     pub named: BTreeSet<NodeName>,
     /// Or whether it named whoever is behind.
     pub all_behind: bool,
     pub sends: usize,
     pub asks: usize,
+    /// Machines that took what was sent to them.
+    pub applied: BTreeSet<NodeName>,
     /// Named machines that were sent to or contacted.
     pub contacted: BTreeSet<NodeName>,
     /// Whether anything went wrong that a push without faults would not meet.
@@ -58,6 +62,7 @@ impl Dispatch for Courier<'_> {
             self.sends += 1;
             self.die_at(|death| matches!(death, Death::BeforeArrival(n) if n == nth));
             let outcome = self.arrive(&parcel, nth);
+            self.note(&parcel, &outcome);
             self.floor.say(|| {
                 let how = format!("{outcome:?}");
                 let how = how.split(['(', ' ']).next().unwrap_or_default().to_owned();
@@ -84,6 +89,10 @@ impl Dispatch for Courier<'_> {
             let node = question.target.node.name.clone();
             let nth = self.asks;
             self.asks += 1;
+            if question.target.node.hold.is_some() {
+                self.floor
+                    .violate(format!("{node} is on hold and is asked"));
+            }
             let unanswered = self.floor.down.contains(&node)
                 || self.faults.iter().any(|fault| {
                     fault.at == nth
@@ -96,6 +105,15 @@ impl Dispatch for Courier<'_> {
             } else {
                 self.floor.coverage.saw("ask answered");
                 self.finish(&node);
+                self.floor.outcomes.insert(node.clone(), false);
+                if self.floor.strangers.contains(&node) {
+                    self.disturbed = true;
+                    self.floor.outcomes.remove(&node);
+                    if self.may_take_over(&node) {
+                        self.floor.strangers.remove(&node);
+                        self.floor.coverage.saw("taken over");
+                    }
+                }
                 let machine = self.floor.machine(&node);
                 Answer::Holds(Holding {
                     token: machine.token,
@@ -116,12 +134,38 @@ impl Courier<'_> {
         }
     }
 
+    /// Whether the operator let this machine be taken over.
+    fn may_take_over(&self, node: &NodeName) -> bool {
+        self.take_over && (self.all_behind || self.named.contains(node))
+    }
+
+    /// Notes whether it is known how a send ended; of a contact only that it is not.
+    fn note(&mut self, parcel: &Parcel, outcome: &Outcome) {
+        let node = parcel.target.node.name.clone();
+        let uncertain = matches!(outcome, Outcome::Uncertain(_));
+        match outcome {
+            Outcome::Fenced { .. } => {
+                self.floor.outcomes.remove(&node);
+            }
+            _ => {
+                self.floor.outcomes.insert(node.clone(), uncertain);
+            }
+        }
+        if matches!(outcome, Outcome::Applied(_)) {
+            self.applied.insert(node);
+        }
+    }
+
     /// What must hold of a send before it goes out.
     fn check_parcel(&mut self, parcel: &Parcel) {
         let node = &parcel.target.node.name;
         let manifest = &parcel.bundle.manifest;
         if let Some(hold) = &parcel.target.node.hold {
             let what = format!("{node} is on hold ({}) and is sent to", hold.reason);
+            self.floor.violate(what);
+        }
+        if parcel.take_over && !self.may_take_over(node) {
+            let what = format!("{node} is taken over, which nobody asked for");
             self.floor.violate(what);
         }
         if parcel.bundle.digest != manifest.digest() {
@@ -269,7 +313,7 @@ impl Courier<'_> {
             self.disturbed = true;
             let what = if held.is_none() { "emptied" } else { "another" };
             self.floor.coverage.saw(&format!("send fenced, {what}"));
-            if held.is_some() {
+            if held.is_some() && !self.floor.strangers.contains(&node) {
                 let what = format!("{node} is fenced although nobody else was there");
                 self.floor.violate(what);
             }
@@ -277,6 +321,14 @@ impl Courier<'_> {
                 held,
                 log: Vec::new(),
             };
+        }
+        if self.floor.strangers.remove(&node) {
+            self.disturbed = true;
+            self.floor.coverage.saw("taken over");
+            if !parcel.take_over {
+                let what = format!("{node} is sent over what another store sent there");
+                self.floor.violate(what);
+            }
         }
         if held == Some(parcel.token) {
             return self.contact(&node, parcel, fault);
@@ -291,6 +343,10 @@ impl Courier<'_> {
     /// A named machine that is current: verified, checked, and mended where it drifted.
     fn contact(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
         self.floor.coverage.saw("contact");
+        if self.applied.contains(node) {
+            let what = format!("{node} is contacted although it was sent to or contacted");
+            self.floor.violate(what);
+        }
         match fault.map(|fault| fault.kind) {
             Some(FaultKind::Refused) => {
                 return Outcome::Refused(failure(FailedStep::Check, "it is not well"));
@@ -396,6 +452,8 @@ impl Courier<'_> {
             }
             kind => {
                 self.take(node, &manifest);
+                // What was said to be gone is made good by a send; until then the operator is taken at their word.
+                self.floor.given_up.retain(|(other, _)| other != node);
                 if kind == Some(FaultKind::ReceiptLost) {
                     self.floor.coverage.saw("send receipt lost");
                     return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
@@ -424,7 +482,6 @@ impl Courier<'_> {
     }
 
     fn take(&mut self, node: &NodeName, manifest: &Arc<grid::compose::Release>) {
-        self.floor.given_up.retain(|(other, _)| other != node);
         let left = {
             let machine = self.floor.machine(node);
             let left = machine.release.as_ref().is_some_and(|old| {

@@ -20,8 +20,15 @@ pub fn machine(index: usize) -> NodeName {
     NodeName::new(&format!("m{index}")).unwrap()
 }
 
+/// Names that are not in the order of providers and consumers: what comes first by name is not what has to come first.
 pub fn service(index: usize) -> ServiceName {
-    ServiceName::new(&format!("s{index}")).unwrap()
+    let letter = ["d", "b", "e", "a", "f", "c"][index % 6];
+    ServiceName::new(&format!("{letter}{index}")).unwrap()
+}
+
+/// The index of a service, by its name.
+pub fn index_of(name: &ServiceName) -> usize {
+    name.as_str()[1..].parse().unwrap()
 }
 
 /// The one provider kind of simulated meshes.
@@ -78,6 +85,8 @@ fn none(what: &str) -> SourceError {
 pub struct Declared {
     pub machines: usize,
     pub hold: BTreeSet<usize>,
+    /// How often a machine changed its address.
+    pub addresses: BTreeMap<usize, u32>,
     pub services: Vec<DeclaredService>,
 }
 
@@ -133,6 +142,7 @@ impl Declared {
         Self {
             machines: plan.machines,
             hold: BTreeSet::new(),
+            addresses: BTreeMap::new(),
             services: services.collect(),
         }
     }
@@ -163,7 +173,10 @@ impl Declared {
         };
         Node {
             name: machine(index),
-            address: None,
+            address: self
+                .addresses
+                .get(&index)
+                .map(|nth| format!("10.0.{index}.{nth}")),
             port: None,
             user: None,
             identity: None,

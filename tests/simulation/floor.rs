@@ -30,6 +30,10 @@ pub struct Floor {
     pub drifted: BTreeSet<(NodeName, ServiceName)>,
     /// Bindings of consumers that do not wait and were not admitted yet; or whose provider was given up.
     pub excused: BTreeMap<(NodeName, ServiceName, ServiceName), Bound>,
+    /// Machines that another store sent to last.
+    pub strangers: BTreeSet<NodeName>,
+    /// Whether it is uncertain how the last send to a machine ended, or what it answered when it was asked.
+    pub outcomes: BTreeMap<NodeName, bool>,
     /// What was last rolled back where.
     pub rolled_back: BTreeMap<NodeName, Digest>,
     pub coverage: Coverage,
@@ -75,6 +79,19 @@ impl Floor {
                         excused.push((key, (!waits(provider)).then(|| bound.clone())));
                     }
                 }
+                let bound_before =
+                    |provider| before.is_some_and(|b| b.bindings.contains_key(provider));
+                let newly: Vec<(ServiceName, Bound)> = service
+                    .bindings
+                    .iter()
+                    .filter(|(provider, _)| {
+                        !going_back && waits(provider) && !bound_before(*provider)
+                    })
+                    .map(|(provider, bound)| (provider.clone(), bound.clone()))
+                    .collect();
+                for (provider, bound) in newly {
+                    self.check_newly_bound(node, name, &provider, &bound);
+                }
                 for (key, bound) in excused {
                     match bound {
                         Some(bound) => self.excused.insert(key, bound),
@@ -92,6 +109,41 @@ impl Floor {
         }
         self.machine(node).step(step);
         self.check_admission(&format!("after {} on {node}", short(step)));
+    }
+
+    /// A new consumer is admitted on every machine of its provider, a further one included.
+    fn check_newly_bound(
+        &mut self,
+        node: &NodeName,
+        consumer: &ServiceName,
+        provider: &ServiceName,
+        bound: &Bound,
+    ) {
+        let grant = Grant {
+            consumer: consumer.clone(),
+            generation: bound.generation,
+            wants: bound.wants.clone(),
+        };
+        let is_live = {
+            let store = self.store.borrow();
+            let provision = store.peek().provisions.get(provider, consumer);
+            provision.is_some_and(|p| p.is_live(bound.generation))
+        };
+        let refusing = bound.nodes.iter().find(|other| {
+            let place = ((*other).clone(), provider.clone());
+            let machine = self.machines.get(*other);
+            let list = machine.and_then(|m| m.loaded.get(provider));
+            !list.is_some_and(|list| list.contains(&grant))
+                && !self.vanished.contains(&place)
+                && !self.drifted.contains(&place)
+                && !self.given_up.contains(&place)
+        });
+        if let (true, Some(refusing)) = (is_live, refusing) {
+            let what = format!(
+                "{consumer} starts on {node}, and {provider} on {refusing} was not told of it"
+            );
+            self.violate(what);
+        }
     }
 
     /// Rule 3, as it looks from outside.
@@ -163,7 +215,8 @@ impl Floor {
         runs.unwaited.contains(provider) && !self.is_needed(node, consumer, &mut BTreeSet::new())
     }
 
-    fn is_needed(
+    /// Whether something that is assigned is on a machine, or is bound to it there by however many links.
+    pub fn is_needed(
         &self,
         node: &NodeName,
         name: &ServiceName,

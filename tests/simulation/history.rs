@@ -11,7 +11,7 @@ use grid::push::{self, Event, Named, Orders, Ports, Pretend, PushError, Report, 
 use grid::store::{
     BrokenLink, Change, Fault, JournalRecord, MemoryStore, State, Store, StoreError,
 };
-use grid::words::{Chance, Digest, Era, Generation, NodeName, ServiceName, StoreId};
+use grid::words::{Chance, Digest, Era, Generation, NodeName, ServiceName, StoreId, Token};
 use zeroize::Zeroizing;
 
 use super::courier::{Courier, Killed};
@@ -19,7 +19,7 @@ use super::coverage::Coverage;
 use super::declared::{Consumes, Declared, NoFiles, machine, service};
 use super::floor::Floor;
 use super::invariants;
-use super::plan::{Death, Op, Plan, PushPlan, Whom};
+use super::plan::{Death, Loss, Op, Plan, PushPlan, Whom};
 
 /// Chance from a seed: SplitMix64.
 pub struct Seeded(pub u64);
@@ -104,6 +104,8 @@ impl History {
             given_up: BTreeSet::new(),
             drifted: BTreeSet::new(),
             excused: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
             rolled_back: BTreeMap::new(),
             coverage: Coverage::default(),
             violation: None,
@@ -138,6 +140,7 @@ impl History {
         self.floor.end_excuses();
         invariants::secrets_stay(self);
         invariants::the_store_knows(self);
+        invariants::uncertain_is_behind(self);
         invariants::nothing_waits_without_a_cause(self);
         match self.floor.violation.take() {
             Some(violation) => Err(format!("{when}: {violation}")),
@@ -210,7 +213,13 @@ impl History {
                 service.declared = !service.declared;
             }
             Op::Forget(m, s) => self.forget(&machine(m % machines), *s),
+            Op::Lose(n, loss) => self.lose(*n, *loss),
             Op::Empty(m) => self.empty(&machine(m % machines)),
+            Op::Readdress(m) => {
+                *self.declared.addresses.entry(m % machines).or_default() += 1;
+                self.saw("readdressed");
+            }
+            Op::Intrude(m) => self.intrude(&machine(m % machines)),
             Op::Drift(m) => self.drift(&machine(m % machines)),
         }
         self.floor.mesh = self.declared.mesh();
@@ -254,13 +263,57 @@ impl History {
         }
     }
 
+    /// The nth uncertain machine is out of reach.
+    fn lose(&mut self, nth: usize, loss: Loss) {
+        let store = self.store.borrow();
+        let fleet = store.peek().fleet.iter();
+        let uncertain: Vec<NodeName> = fleet
+            .filter(|(_, machine)| machine.attempt.is_some())
+            .map(|(node, _)| node.clone())
+            .collect();
+        drop(store);
+        let Some(node) = nth
+            .checked_rem(uncertain.len())
+            .and_then(|n| uncertain.get(n))
+        else {
+            return;
+        };
+        match loss {
+            Loss::Down => {
+                self.floor.down.insert(node.clone());
+            }
+            Loss::Hold => {
+                let index = (0..self.declared.machines).find(|m| &machine(*m) == node);
+                self.declared.hold.extend(index);
+            }
+            Loss::Forgotten => self.forget(node, nth),
+        }
+    }
+
+    /// Somebody pushes from another store what is there already.
+    fn intrude(&mut self, node: &NodeName) {
+        let mut chance = Seeded(self.chance.0);
+        let machine = self.floor.machine(node);
+        if machine.token.is_some() && machine.unfinished.is_none() {
+            machine.token = Some(Token::draw(StoreId([9; 8]), Era(1), 1, &mut chance));
+            self.floor.strangers.insert(node.clone());
+        }
+    }
+
     /// `grid forget NODE --service S`, of a machine that is down.
     fn forget(&mut self, node: &NodeName, nth: usize) {
         let known = self.store.borrow().peek().fleet.get(node).cloned();
-        let Some(mut known) = known.filter(|_| self.floor.down.contains(node)) else {
+        let Some(mut known) = known else {
             return;
         };
-        let held: Vec<ServiceName> = known.services().map(|(name, _)| name.clone()).collect();
+        self.floor.down.insert(node.clone());
+        let attempted = known.attempt.iter().flat_map(|a| &a.manifest.services);
+        let held: BTreeSet<ServiceName> = known
+            .services()
+            .chain(attempted)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let held: Vec<ServiceName> = held.into_iter().collect();
         let Some(name) = nth.checked_rem(held.len()).and_then(|n| held.get(n)) else {
             return;
         };
@@ -302,6 +355,7 @@ impl History {
             self.floor.vanished.insert((node.clone(), provider.clone()));
         }
         self.floor.drifted.retain(|(other, _)| other != node);
+        self.floor.strangers.remove(node);
         self.floor.rolled_back.remove(node);
         if known.is_some_and(|known| known.token.is_some() || known.attempt.is_some()) {
             self.floor.emptied.insert(node.clone());
@@ -323,8 +377,8 @@ impl History {
         }
     }
 
-    pub fn orders(&self, whom: Whom) -> Orders {
-        let named = match whom {
+    pub fn orders(&self, plan: &PushPlan) -> Orders {
+        let named = match plan.whom {
             Whom::One(m) => Named::Nodes([machine(m % self.declared.machines)].into()),
             Whom::All => {
                 let held = |m: &usize| !self.declared.hold.contains(m);
@@ -341,7 +395,7 @@ impl History {
             named,
             max_rounds: None,
             max_failures: None,
-            take_over: false,
+            take_over: plan.take_over,
             sender: "the simulation".to_owned(),
             today: jiff::civil::date(2026, 1, 1),
         }
@@ -360,7 +414,7 @@ impl History {
     pub fn push(&mut self, plan: &PushPlan) -> Ended {
         let mesh = self.declared.mesh();
         self.floor.mesh = mesh.clone();
-        let orders = self.orders(plan.whom);
+        let orders = self.orders(plan);
         let named: BTreeSet<NodeName> = match &orders.named {
             Named::Nodes(nodes) => nodes.clone(),
             Named::Behind => BTreeSet::new(),
@@ -381,15 +435,18 @@ impl History {
         let mut sendings = Vec::new();
         let trace = self.floor.trace;
         let before = self.floor.violation.is_some();
+        let provisions = self.store.borrow().peek().provisions.clone();
         let mut courier = Courier {
             floor: &mut self.floor,
             faults: &plan.faults,
             death: plan.death,
             order: plan.order,
+            take_over: plan.take_over,
             named: named.clone(),
             all_behind: plan.whom == Whom::Behind,
             sends: 0,
             asks: 0,
+            applied: BTreeSet::new(),
             contacted: BTreeSet::new(),
             disturbed: plan.death.is_some(),
         };
@@ -426,9 +483,11 @@ impl History {
         if before {
             return ended;
         }
+        invariants::of_what_was_minted(self, &provisions);
         match &ended {
             Ended::Died => {
                 self.saw("controller died");
+                self.floor.outcomes.clear();
                 let store = self.store.borrow();
                 let fleet = &store.peek().fleet;
                 self.floor.rolled_back.retain(|node, digest| {
@@ -462,6 +521,8 @@ impl History {
         if unknown
             || plan.death.is_some()
             || !self.floor.emptied.is_empty()
+            || !self.floor.strangers.is_empty()
+            || invariants::is_any_elsewhere(mesh, &fleet)
             || !plan.order.is_multiple_of(3)
         {
             return None;
@@ -490,6 +551,7 @@ impl History {
             faults: Vec::new(),
             death: None,
             order: 0,
+            take_over: !self.floor.strangers.is_empty(),
         };
         self.floor.say(|| "repair".to_owned());
         if !self.floor.emptied.is_empty() {

@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use grid::compose::manifest::{Bound, Grant, Grants};
-use grid::compose::services::{Wait, outline};
+use grid::compose::sent::Fleet;
+use grid::compose::services::{Placed, Wait, outline};
 use grid::compose::{Composer, World};
 use grid::mesh::{Mesh, Move};
 use grid::provision::{Provisions, State};
-use grid::push::{Report, Verdict};
+use grid::push::{Reason, Report, Verdict};
 use grid::store::State as Stored;
 use grid::words::{NodeName, ServiceName};
 
-use super::declared::NoFiles;
+use super::declared::{NoFiles, index_of};
 use super::floor::lines;
 use super::history::{History, Sendings};
 
@@ -48,8 +49,33 @@ pub fn the_store_knows(history: &mut History) {
     let store = history.store.borrow();
     let mut wrong = Vec::new();
     let mut unknown = Vec::new();
+    for (node, uncertain) in &history.floor.outcomes {
+        let attempt = store
+            .peek()
+            .fleet
+            .get(node)
+            .and_then(|m| m.attempt.as_ref());
+        if *uncertain && attempt.is_none() {
+            wrong.push(format!(
+                "nobody knows how the last send to {node} ended, and the store does not say so"
+            ));
+        }
+        if !uncertain && attempt.is_some() {
+            wrong.push(format!(
+                "the last send to {node} is settled, and the store does not say so"
+            ));
+        }
+    }
     for (node, machine) in &history.floor.machines {
         let known = store.peek().fleet.get(node).cloned().unwrap_or_default();
+        if history.floor.strangers.contains(node) {
+            if known.token == machine.token {
+                wrong.push(format!(
+                    "{node} holds what another store sent, and the store takes it for its own"
+                ));
+            }
+            continue;
+        }
         if known.token.is_none() && known.attempt.is_none() {
             unknown.push(node.clone());
         }
@@ -108,6 +134,61 @@ pub fn note_uncertain(history: &mut History) {
         } else if history.floor.down.contains(node) {
             history.floor.coverage.saw("uncertain, not to be asked");
         }
+    }
+}
+
+/// Whether a machine that was sent to has another address now.
+pub fn is_any_elsewhere(mesh: &Mesh, fleet: &Fleet) -> bool {
+    mesh.nodes
+        .keys()
+        .any(|node| is_elsewhere(mesh, fleet, node))
+}
+
+fn is_elsewhere(mesh: &Mesh, fleet: &Fleet, node: &NodeName) -> bool {
+    let sent = fleet.get(node).and_then(|machine| machine.sent.as_ref());
+    let declared = mesh.nodes.get(node);
+    let address = declared.map(|d| d.address.clone().unwrap_or_else(|| node.to_string()));
+    sent.is_some_and(|sent| address.as_ref() != Some(&sent.address))
+}
+
+/// An account is minted for a consumer that is on a machine and consumes the provider, and for no other.
+pub fn of_what_was_minted(history: &mut History, before: &Provisions) {
+    let store = history.store.borrow();
+    let mesh = &history.floor.mesh;
+    let minted = store.peek().provisions.iter().find(|(id, _)| {
+        before.get(&id.provider, &id.consumer).is_none()
+            && mesh.services.get(&id.consumer).is_none_or(|consumer| {
+                consumer.nodes.is_empty() || !consumer.consumes.contains_key(&id.provider)
+            })
+    });
+    let wrong = minted.map(|(id, _)| format!("{id} is minted, and nobody needs it"));
+    drop(store);
+    if let Some(wrong) = wrong {
+        history.floor.violate(wrong);
+    }
+}
+
+/// A machine that is uncertain is behind.
+pub fn uncertain_is_behind(history: &mut History) {
+    let store = history.store.borrow();
+    let stored = store.peek();
+    let mesh = &history.floor.mesh;
+    let mut wrong = None;
+    for node in mesh.nodes.keys() {
+        let attempt = stored.fleet.get(node).and_then(|m| m.attempt.as_ref());
+        if attempt.is_none() && !is_elsewhere(mesh, &stored.fleet, node) {
+            continue;
+        }
+        let world = World::new(mesh, &stored.provisions, &stored.fleet);
+        let composer = Composer::new(mesh, NoFiles::shared());
+        let standing = grid::push::standing(&composer, &world, node);
+        if !standing.reasons.contains(&Reason::Uncertain) {
+            wrong = Some(format!("{node} is uncertain and not behind for it"));
+        }
+    }
+    drop(store);
+    if let Some(wrong) = wrong {
+        history.floor.violate(wrong);
     }
 }
 
@@ -211,9 +292,9 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
                     seen.push("wait for a grant");
                     for provider in providers {
                         let started = &composed.services;
-                        let here = started.get(provider).is_some_and(|placed| {
-                            matches!(placed, grid::compose::services::Placed::Declared { .. })
-                        });
+                        let here = started
+                            .get(provider)
+                            .is_some_and(|placed| matches!(placed, Placed::Declared { .. }));
                         if let Some(why) = admitted(&eye, history, node, consumer, provider, here) {
                             wrong.push(format!(
                                 "{consumer} on {node} waits for {provider}, although {why}"
@@ -223,6 +304,12 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
                 }
                 Wait::Removal(olds) => {
                     seen.push("wait for a removal");
+                    let here = stored.fleet.get(node);
+                    if here.is_some_and(|m| m.holds(consumer).is_some()) {
+                        wrong.push(format!(
+                            "{consumer} on {node} waits for a removal, although it is there"
+                        ));
+                    }
                     let bound = eye.bindings().iter().any(|(_, _, p, _)| p == &consumer);
                     let service = &mesh.services[consumer];
                     let held = |old: &NodeName| {
@@ -249,6 +336,42 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
                 }
             }
         }
+        for (consumer, placed) in &composed.services {
+            let Placed::Declared { bindings, .. } = placed else {
+                continue;
+            };
+            if composed.waits.contains_key(consumer) {
+                wrong.push(format!("{consumer} on {node} starts, and waits"));
+            }
+            for (provider, bound) in bindings {
+                let provision = eye.provisions().get(provider, consumer);
+                if !provision.is_some_and(|p| p.is_live(bound.generation)) {
+                    wrong.push(format!(
+                        "{consumer} on {node} is composed with generation {} of {provider}, which is closed",
+                        bound.generation
+                    ));
+                }
+                if bound.nodes.is_empty() {
+                    wrong.push(format!(
+                        "{consumer} on {node} is composed with {provider}, which is on no machine"
+                    ));
+                }
+                let consumption = &mesh.services[consumer].consumes[provider];
+                if consumption.wait && eye.is_taken_away(provider) {
+                    wrong.push(format!(
+                        "{consumer} on {node} is composed with {provider}, which is to be taken away"
+                    ));
+                }
+                let elsewhere =
+                    |other: &&NodeName| *other != node && is_elsewhere(mesh, &stored.fleet, other);
+                if let (true, Some(other)) = (consumption.wait, bound.nodes.iter().find(elsewhere))
+                {
+                    wrong.push(format!(
+                        "{consumer} on {node} is composed with {provider} on {other}, whose address nobody has asked"
+                    ));
+                }
+            }
+        }
         for consumer in &composed.revoked {
             if composed.services.contains_key(consumer) {
                 seen.push("revoked in use stays");
@@ -270,7 +393,7 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
             if service
                 .consumes
                 .iter()
-                .any(|(p, c)| !c.wait && *p > service.name)
+                .any(|(p, c)| !c.wait && index_of(p) > index_of(&service.name))
             {
                 seen.push("circle");
             }
@@ -359,7 +482,10 @@ fn admitted(
                 continue;
             }
             let place = (machine.clone(), provider.clone());
-            if history.floor.emptied.contains(machine) || history.floor.drifted.contains(&place) {
+            if history.floor.emptied.contains(machine)
+                || history.floor.drifted.contains(&place)
+                || is_elsewhere(eye.mesh, &eye.stored.fleet, machine)
+            {
                 return None;
             }
             let known = eye.stored.fleet.get(machine);
@@ -425,10 +551,17 @@ pub fn of_a_report(
         );
         history.floor.violate(what);
     }
-    if verdict == Verdict::Fenced {
+    if verdict == Verdict::Fenced && !history.floor.strangers.is_empty() {
+        history.floor.coverage.saw("fenced by another store");
+    } else if verdict == Verdict::Fenced {
         history
             .floor
             .violate("fenced, and nobody else was there".to_owned());
+    }
+    let number = history.store.borrow().peek().push;
+    if !history.sendings.is_empty() && number != report.push {
+        let what = format!("push {} is stored as {number}", report.push);
+        history.floor.violate(what);
     }
     if verdict != Verdict::Done {
         history.floor.coverage.saw("push incomplete");
@@ -460,8 +593,18 @@ fn done(
     let mut wrong = Vec::new();
     for (node, declared) in &mesh.nodes {
         let known = stored.fleet.get(node);
-        if declared.hold.is_some() || history.floor.emptied.contains(node) {
+        if declared.hold.is_some() {
+            if named.contains(node) {
+                wrong.push(format!("{node} was named, and is on hold"));
+            }
+            wrong.extend(owed(&eye, node));
             continue;
+        }
+        if history.floor.emptied.contains(node) || history.floor.strangers.contains(node) {
+            continue;
+        }
+        if known.is_some_and(|m| !m.forgotten.is_empty()) {
+            wrong.push(format!("what is gone from {node} is not made good"));
         }
         let standing = grid::push::standing(&composer, &world, node);
         if standing.is_behind() {
@@ -526,16 +669,64 @@ fn done(
         }
     }
     let all_sent_to = mesh.nodes.values().all(|node| node.hold.is_none());
-    if all_sent_to && report.undeclared.is_empty() && history.floor.emptied.is_empty() {
+    if all_sent_to
+        && report.undeclared.is_empty()
+        && history.floor.emptied.is_empty()
+        && history.floor.strangers.is_empty()
+    {
         wrong.extend(final_state(history, &eye));
         history.floor.coverage.saw("final state exact");
     }
     wrong
 }
 
+/// The providers on a machine on hold whose list is not what it should be.
+fn owed(eye: &Eye<'_>, node: &NodeName) -> Option<String> {
+    let machine = eye.stored.fleet.get(node)?;
+    let attempt = machine.attempt.as_ref().map(|a| &a.manifest.services);
+    let held = machine.services().chain(attempt.into_iter().flatten());
+    held.map(|(provider, _)| provider).find_map(|provider| {
+        let list = eye.list(provider);
+        let none = Grants::new();
+        let sent = machine
+            .sent
+            .as_ref()
+            .filter(|_| machine.holds(provider).is_some());
+        let sent = sent.and_then(|sent| sent.grants(provider));
+        let attempted = attempt.map(|services| {
+            let service = services.get(provider);
+            service.and_then(|s| s.grants.as_ref()).unwrap_or(&none)
+        });
+        let (sent, attempted) = (sent.unwrap_or(&none), attempted.or(sent).unwrap_or(&none));
+        let forgotten = machine.forgotten.contains(provider);
+        (!forgotten && (sent != &list || attempted != &list)).then(|| {
+            format!(
+                "{provider} on {node}, which is on hold, owes {}",
+                lines(&list)
+            )
+        })
+    })
+}
+
 /// Nothing on hold, nothing failed: then what machines run is a function of declaration and provisions alone.
 fn final_state(history: &History, eye: &Eye<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
+    for (id, provision) in eye.provisions().iter() {
+        let unused = provision.generations().find(|credential| {
+            let generation = credential.generation;
+            let used = eye.bindings().iter().any(|(_, consumer, provider, bound)| {
+                (*provider, *consumer) == (&id.provider, &id.consumer)
+                    && bound.generation == generation
+            });
+            generation != provision.newest().generation && !used
+        });
+        if let Some(unused) = unused {
+            let generation = unused.generation;
+            wrong.push(format!(
+                "generation {generation} of {id} is kept, and nobody uses it"
+            ));
+        }
+    }
     let nothing = BTreeMap::new();
     for node in eye.mesh.nodes.keys() {
         let running = history
@@ -580,7 +771,11 @@ fn final_state(history: &History, eye: &Eye<'_>) -> Vec<String> {
                 let mut services = machine.running.values();
                 services.any(|s| s.bindings.get(name).is_some_and(bound))
             });
-            if (!assigned || eye.is_taken_away(name)) && !bound {
+            let needed = || {
+                let seen = &mut BTreeSet::new();
+                history.floor.is_needed(node, name, seen)
+            };
+            if (!assigned || eye.is_taken_away(name)) && (!bound || !needed()) {
                 wrong.push(format!("{name} is still on {node}"));
             }
         }

@@ -51,12 +51,27 @@ pub enum Op {
     Turn(usize),
     /// A service leaves the declaration, or comes back to it.
     Withdraw(usize),
-    /// A machine is down and given up: the nth service on it counts as gone.
+    /// A machine goes down and is given up: the nth service on it counts as gone.
     Forget(usize, usize),
+    /// An uncertain machine goes down, or on hold.
+    Lose(usize, Loss),
     /// A machine is made anew.
     Empty(usize),
+    /// A machine changes its address.
+    Readdress(usize),
+    /// Somebody pushes to a machine from another store.
+    Intrude(usize),
     /// Somebody changed a list by hand on a machine.
     Drift(usize),
+}
+
+/// How an uncertain machine is out of reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    Down,
+    Hold,
+    /// Down, and a service that may be on it counts as gone.
+    Forgotten,
 }
 
 /// A push, what fails in it, and where its controller dies.
@@ -67,6 +82,8 @@ pub struct PushPlan {
     pub death: Option<Death>,
     /// In which order sends arrive and are heard of.
     pub order: u8,
+    /// `--take-over`.
+    pub take_over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +141,8 @@ fn death() -> impl Strategy<Value = Death> {
     ]
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
-    let kind = prop_oneof![
+fn kind() -> impl Strategy<Value = FaultKind> {
+    prop_oneof![
         1 => Just(FaultKind::NotReached),
         2 => Just(FaultKind::Broken),
         3 => Just(FaultKind::ReceiptLost),
@@ -133,25 +150,107 @@ fn fault() -> impl Strategy<Value = Fault> {
         3 => Just(FaultKind::RolledBack),
         1 => Just(FaultKind::RollBackFailed),
         1 => Just(FaultKind::Refused),
-    ];
-    (0..6_usize, kind, 0..6_usize).prop_map(|(at, kind, step)| Fault { at, kind, step })
+    ]
 }
 
-fn push() -> impl Strategy<Value = Op> {
-    let whom = prop_oneof![
+fn fault() -> impl Strategy<Value = Fault> {
+    (0..6_usize, kind(), 0..6_usize).prop_map(|(at, kind, step)| Fault { at, kind, step })
+}
+
+fn whom() -> impl Strategy<Value = Whom> {
+    prop_oneof![
         3 => (0..5_usize).prop_map(Whom::One),
         2 => Just(Whom::Behind),
         1 => Just(Whom::All),
-    ];
+    ]
+}
+
+fn push() -> impl Strategy<Value = Op> {
     let faults = prop_oneof![2 => Just(Vec::new()), 3 => vec(fault(), 1..4)];
-    (whom, faults, weighted(0.12, death()), any::<u8>()).prop_map(|(whom, faults, death, order)| {
+    let whole = (
+        whom(),
+        faults,
+        weighted(0.12, death()),
+        any::<u8>(),
+        prop::bool::weighted(0.06),
+    );
+    whole.prop_map(|(whom, faults, death, order, take_over)| {
         Op::Push(PushPlan {
             whom,
             faults,
             death,
             order,
+            take_over,
         })
     })
+}
+
+/// A push with nothing but these faults.
+fn push_of(whom: Whom, faults: Vec<Fault>, order: u8) -> Op {
+    Op::Push(PushPlan {
+        whom,
+        faults,
+        death: None,
+        order,
+        take_over: false,
+    })
+}
+
+/// Something is changed and, after a push, taken back.
+fn there_and_back() -> impl Strategy<Value = (Op, Op)> {
+    let service = || 0..6_usize;
+    let machines = || btree_set(0..5_usize, 1..3);
+    prop_oneof![
+        4 => (service(), machines()).prop_map(|(s, m)| (Op::Unassign(s), Op::Assign(s, m))),
+        2 => (service(), machines()).prop_map(|(s, m)| (Op::Assign(s, m), Op::Unassign(s))),
+        2 => (service(), machines(), machines()).prop_map(|(s, a, b)| (Op::Assign(s, a), Op::Assign(s, b))),
+        2 => (service(), 0..3_usize, any::<u8>(), any::<u8>())
+            .prop_map(|(s, n, a, b)| (Op::Want(s, n, a), Op::Want(s, n, b))),
+        1 => (service(), service()).prop_map(|(c, p)| (Op::Consume(c, p), Op::Consume(c, p))),
+        1 => service().prop_map(|s| (Op::Withdraw(s), Op::Withdraw(s))),
+        1 => (0..12_usize, service()).prop_map(|(n, s)| (Op::Cut(n), Op::Edit(s))),
+        1 => (0..12_usize, service()).prop_map(|(n, s)| (Op::Rotate(n), Op::Edit(s))),
+    ]
+}
+
+/// A change meets a push that fails, what is uncertain then is out of reach, and the change is taken back.
+fn taken_back() -> impl Strategy<Value = Vec<Op>> {
+    let loss = prop_oneof![
+        3 => Just(Loss::Down),
+        3 => Just(Loss::Hold),
+        2 => Just(Loss::Forgotten),
+    ];
+    let faults = vec((0..4_usize, kind(), 0..6_usize), 1..3);
+    let lost = weighted(0.8, (0..4_usize, loss));
+    (there_and_back(), whom(), faults, lost, whom(), any::<u8>()).prop_map(
+        |((there, back), first, faults, lost, second, order)| {
+            let faults = faults
+                .into_iter()
+                .map(|(at, kind, step)| Fault { at, kind, step });
+            let mut ops = vec![there, push_of(first, faults.collect(), order)];
+            ops.extend(lost.map(|(n, loss)| Op::Lose(n, loss)));
+            ops.extend([back, push_of(second, Vec::new(), order)]);
+            ops
+        },
+    )
+}
+
+/// Several services leave at once, those too that are bound to each other.
+fn all_leave() -> impl Strategy<Value = Vec<Op>> {
+    (btree_set(0..6_usize, 2..5), whom(), any::<u8>()).prop_map(|(services, whom, order)| {
+        let leave = services.into_iter().map(Op::Unassign);
+        leave.chain([push_of(whom, Vec::new(), order)]).collect()
+    })
+}
+
+/// What happens: mostly one thing after the other, at times a few that belong together.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let some = prop_oneof![
+        16 => op().prop_map(|op| vec![op]),
+        2 => taken_back(),
+        1 => all_leave(),
+    ];
+    vec(some, 4..24).prop_map(|all| all.into_iter().flatten().collect())
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -176,6 +275,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => service().prop_map(Op::Withdraw),
         2 => (machine(), service()).prop_map(|(m, s)| Op::Forget(m, s)),
         1 => machine().prop_map(Op::Empty),
+        1 => machine().prop_map(Op::Readdress),
+        1 => machine().prop_map(Op::Intrude),
         1 => machine().prop_map(Op::Drift),
     ]
 }
@@ -189,7 +290,7 @@ fn service() -> impl Strategy<Value = ServicePlan> {
     (
         machines,
         btree_map(0..6_usize, prop::bool::weighted(0.85), 0..3),
-        weighted(0.08, 0..6_usize),
+        weighted(0.12, 0..6_usize),
         prop::bool::weighted(0.35),
         any::<bool>(),
     )
@@ -208,7 +309,7 @@ fn service() -> impl Strategy<Value = ServicePlan> {
 pub fn plan() -> impl Strategy<Value = Plan> {
     let machines = prop_oneof![4 => 2..=3_usize, 2 => 4..=5_usize];
     let services = prop_oneof![4 => vec(service(), 2..=3), 3 => vec(service(), 4..=6)];
-    (machines, services, vec(op(), 4..32)).prop_map(|(machines, services, ops)| Plan {
+    (machines, services, ops()).prop_map(|(machines, services, ops)| Plan {
         machines,
         services,
         ops,

@@ -31,6 +31,7 @@ pub fn history(machines: usize, services: &[(&[usize], &[usize])]) -> History {
     let declared = Declared {
         machines,
         hold: BTreeSet::new(),
+        addresses: BTreeMap::new(),
         services: services.collect(),
     };
     History::new(declared, std::env::var("GRID_SIM_TRACE").is_ok())
@@ -42,6 +43,7 @@ pub fn plan(whom: Whom) -> PushPlan {
         faults: Vec::new(),
         death: None,
         order: 0,
+        take_over: false,
     }
 }
 
@@ -193,6 +195,142 @@ fn a_new_consumer_waits_for_every_machine_of_its_provider() {
     let (_, report) = push(&mut history, &plan(Whom::One(1)));
     assert!(report.waiting[&machine(1)].contains_key(&service(1)));
     assert_eq!(report.verdict(), Verdict::Incomplete);
+}
+
+#[test]
+fn a_new_consumer_waits_for_a_further_machine_that_never_had_a_list() {
+    let mut history = current(3, &[(&[0], &[]), (&[], &[0])]);
+    history.happens(&Op::Issue(0, 1)); // so that the first machine admits it before it comes
+    push(&mut history, &plan(Whom::One(0)));
+    history.happens(&Op::Assign(0, [0, 2].into()));
+    history.happens(&Op::Assign(1, [1].into()));
+    history.happens(&Op::Down(2));
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting[&machine(1)].contains_key(&service(1)));
+    history.happens(&Op::Up);
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m2"]), (1, &["m1"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+/// A broker that acknowledged a consumer's account, and then an uncertain send without it; after that the consumer is wanted again.
+fn uncertain_whether_it_is_admitted(leaves: &Op, comes: &Op) -> History {
+    let mut history = current(2, &[(&[0], &[]), (&[], &[0]), (&[1], &[])]);
+    history.happens(&Op::Down(1));
+    history.happens(&Op::Assign(1, [1].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(rounds[&0], ["m0"]); // the list with the account
+    history.happens(leaves);
+    let lost = PushPlan {
+        faults: vec![Fault {
+            at: 0,
+            kind: FaultKind::ReceiptLost,
+            step: 0,
+        }],
+        ..plan(Whom::One(0))
+    };
+    push(&mut history, &lost);
+    history.happens(&Op::Up);
+    history.happens(&Op::Hold(0));
+    history.happens(comes);
+    history
+}
+
+#[test]
+fn a_consumer_waits_while_it_is_uncertain_whether_its_provider_still_admits_it() {
+    let (leaves, comes) = (Op::Unassign(1), Op::Assign(1, [1].into()));
+    let mut history = uncertain_whether_it_is_admitted(&leaves, &comes);
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting[&machine(1)].contains_key(&service(1)));
+    history.happens(&Op::Unhold);
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds, sent(&[(1, &["m0"]), (2, &["m1"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_consumer_waits_while_it_is_uncertain_whether_its_provider_is_still_there() {
+    let (leaves, comes) = (Op::Unassign(0), Op::Assign(0, [0].into()));
+    let mut history = uncertain_whether_it_is_admitted(&leaves, &comes);
+    let (_, report) = push(&mut history, &plan(Whom::One(1)));
+    assert!(report.waiting[&machine(1)].contains_key(&service(1)));
+    history.happens(&Op::Unhold);
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    assert_eq!(rounds, sent(&[(1, &["m0"]), (2, &["m1"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_machine_on_hold_that_may_still_admit_who_was_revoked_owes_it() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Revoke(0));
+    let broken = PushPlan {
+        faults: vec![Fault {
+            at: 0,
+            kind: FaultKind::Broken,
+            step: 0,
+        }],
+        ..plan(Whom::One(0))
+    };
+    push(&mut history, &broken);
+    history.happens(&Op::Hold(0));
+    let (_, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(report.on_hold[&machine(0)].owes, [service(0)].into());
+    assert_eq!(report.verdict(), Verdict::Incomplete);
+}
+
+#[test]
+fn services_that_are_bound_in_a_circle_leave_together() {
+    let mut history = history(2, &[(&[0], &[]), (&[1], &[0])]);
+    let unwaited = Consumes {
+        wait: false,
+        wants: 0,
+    };
+    history.declared.services[0].consumes.insert(1, unwaited);
+    push(&mut history, &plan(Whom::All));
+    assert_eq!(history.floor.machines[&machine(0)].running.len(), 1);
+    history.happens(&Op::Unassign(0));
+    history.happens(&Op::Unassign(1));
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    // The one that does not wait for the other does not keep it.
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn a_machine_that_changed_its_address_is_asked_and_not_sent_what_it_holds() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[])]); // a consumer would be told of it
+    history.happens(&Op::Readdress(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert!(rounds.is_empty());
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(report.undeclared.is_empty());
+}
+
+#[test]
+fn what_another_store_sent_is_replaced_where_it_is_named_and_to_be_taken_over_and_nowhere_else() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[])]);
+    for n in 0..2 {
+        history.happens(&Op::Intrude(n));
+        history.happens(&Op::Edit(n));
+    }
+    let (_, report) = push(&mut history, &plan(Whom::One(0)));
+    assert_eq!(report.verdict(), Verdict::Fenced);
+    assert_eq!(report.failed.len(), 2);
+    let taking_over = PushPlan {
+        take_over: true,
+        ..plan(Whom::One(0))
+    };
+    let (_, report) = push(&mut history, &taking_over);
+    assert_eq!(report.verdict(), Verdict::Fenced);
+    assert_eq!(report.sent, [machine(0)].into());
+    let taking_over = PushPlan {
+        whom: Whom::Behind,
+        ..taking_over
+    };
+    let (_, report) = push(&mut history, &taking_over);
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(is_up_to_date(&history, 1, 1));
 }
 
 #[test]
