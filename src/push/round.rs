@@ -214,14 +214,13 @@ impl Run<'_> {
             is_known
                 && !self.sent.contains(*node)
                 && !self.contacted.contains(*node)
-                && !self.failed.contains_key(*node)
                 && !self.is_on_hold(node)
         });
         let unsent: BTreeSet<NodeName> = unsent.cloned().collect();
         let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
         for (node, standing) in self.stand(&unsent) {
             if standing.is_behind() {
-                continue; // the rounds ran out before it
+                continue; // it failed, or the rounds ran out before it
             }
             if !self.gate.admits(false) {
                 self.kept_back.insert(node);

@@ -144,8 +144,11 @@ impl Courier<'_> {
         let node = parcel.target.node.name.clone();
         let uncertain = matches!(outcome, Outcome::Uncertain(_));
         match outcome {
-            Outcome::Fenced { .. } => {
+            Outcome::Fenced { held: None, .. } => {
                 self.floor.outcomes.remove(&node);
+            }
+            Outcome::Fenced { .. } => {
+                self.floor.outcomes.insert(node.clone(), true);
             }
             _ => {
                 self.floor.outcomes.insert(node.clone(), uncertain);

@@ -129,6 +129,9 @@ impl Floor {
             let provision = store.peek().provisions.get(provider, consumer);
             provision.is_some_and(|p| p.is_live(bound.generation))
         };
+        if self.given_up.contains(&(node.clone(), consumer.clone())) {
+            return;
+        }
         let refusing = bound.nodes.iter().find(|other| {
             let place = ((*other).clone(), provider.clone());
             let machine = self.machines.get(*other);

@@ -88,6 +88,8 @@ pub struct History {
     /// Every secret that was ever stored.
     pub secrets: BTreeMap<(ServiceName, ServiceName, Generation), String>,
     pub sendings: Sendings,
+    /// `--max-rounds`.
+    pub max_rounds: Option<usize>,
 }
 
 impl History {
@@ -118,6 +120,7 @@ impl History {
             chance: Seeded(1),
             secrets: BTreeMap::new(),
             sendings: Vec::new(),
+            max_rounds: None,
         }
     }
 
@@ -393,7 +396,7 @@ impl History {
         };
         Orders {
             named,
-            max_rounds: None,
+            max_rounds: self.max_rounds,
             max_failures: None,
             take_over: plan.take_over,
             sender: "the simulation".to_owned(),

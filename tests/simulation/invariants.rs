@@ -373,6 +373,9 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
             }
         }
         for consumer in &composed.revoked {
+            if !eye.is_taken_away(consumer) {
+                wrong.push(format!("{consumer} is shown as revoked, and is not"));
+            }
             if composed.services.contains_key(consumer) {
                 seen.push("revoked in use stays");
             }
@@ -542,7 +545,7 @@ pub fn of_a_report(
             .coverage
             .saw(&format!("rounds beyond the chain {spare:+}"));
     }
-    if verdict == Verdict::OutOfRounds {
+    if verdict == Verdict::OutOfRounds && history.max_rounds.is_none() {
         let what = format!(
             "the rounds ran out after {} with a chain of {}: {:?}",
             report.rounds,
@@ -572,6 +575,7 @@ pub fn of_a_report(
     let stored = store.peek().clone();
     drop(store);
     let mesh = history.floor.mesh.clone();
+    history.floor.end_excuses();
     let wrong = done(history, report, &mesh, &stored, named, contacted);
     for what in wrong {
         history.floor.violate(format!("done, but {what}"));
@@ -598,6 +602,14 @@ fn done(
                 wrong.push(format!("{node} was named, and is on hold"));
             }
             wrong.extend(owed(&eye, node));
+            continue;
+        }
+        if history.floor.emptied.contains(node) && known.is_some_and(|m| m.sent.is_some()) {
+            if named.contains(node) {
+                wrong.push(format!(
+                    "{node} was named and made anew, and is not sent to"
+                ));
+            }
             continue;
         }
         if history.floor.emptied.contains(node) || history.floor.strangers.contains(node) {
@@ -658,7 +670,11 @@ fn done(
                         .get(provider, consumer)
                         .is_some_and(|p| p.is_live(bound.generation));
                     let admitted = list.is_some_and(|list| list.contains(&grant));
-                    let lets_go = history.floor.lets_go(node, consumer, service, provider);
+                    let key = (node.clone(), consumer.clone(), provider.clone());
+                    // Its provider was said to be gone.
+                    let excused = history.floor.excused.get(&key) == Some(bound);
+                    let lets_go =
+                        excused || history.floor.lets_go(node, consumer, service, provider);
                     if !admitted && !on_hold && !taken_away && live && !lets_go {
                         wrong.push(format!(
                             "{consumer} on {node} is bound to {provider}, which has no grant for it on {other}"

@@ -476,7 +476,8 @@ fn a_named_machine_that_is_current_is_contacted_and_nothing_is_sent() {
 }
 
 /// Everything at once: each service of a chain of `links` moves to a machine of its own, and every account is rotated.
-fn all_moves(links: usize, whom: impl Fn(usize) -> Whom, start_first: bool) -> (usize, Verdict) {
+/// The last machine has nothing to do with it, and may have been made anew.
+fn all_moves(links: usize, start_first: bool, made_anew: bool) -> (usize, Verdict) {
     let on: Vec<[usize; 1]> = (0..links).map(|n| [n]).collect();
     let providers: Vec<Vec<usize>> = (0..links)
         .map(|n| n.checked_sub(1).into_iter().collect())
@@ -492,7 +493,10 @@ fn all_moves(links: usize, whom: impl Fn(usize) -> Whom, start_first: bool) -> (
             history.happens(&Op::Rotate(n - 1));
         }
     }
-    let (_, report) = push(&mut history, &plan(whom(links)));
+    if made_anew {
+        history.happens(&Op::Empty(2 * links));
+    }
+    let (_, report) = push(&mut history, &plan(Whom::One(2 * links)));
     (report.rounds, report.verdict())
 }
 
@@ -501,7 +505,7 @@ fn a_chain_that_moves_as_a_whole_takes_a_round_for_each_link_up_and_one_for_each
     for links in 1..=9 {
         for start_first in [false, true] {
             // A machine that has nothing to do with it is named: the first round sends nothing.
-            let (rounds, verdict) = all_moves(links, |links| Whom::One(2 * links), start_first);
+            let (rounds, verdict) = all_moves(links, start_first, false);
             assert_eq!(verdict, Verdict::Done, "a chain of {links}");
             // What stops first is torn down from its last consumer while it is set up from its first provider.
             let expected = match (links, start_first) {
@@ -515,4 +519,27 @@ fn a_chain_that_moves_as_a_whole_takes_a_round_for_each_link_up_and_one_for_each
             );
         }
     }
+}
+
+#[test]
+fn a_named_machine_that_turns_out_to_be_made_anew_takes_one_round_more() {
+    for links in 2..=4 {
+        // It is contacted when nothing else is behind any more.
+        let (rounds, verdict) = all_moves(links, true, true);
+        assert_eq!((rounds, verdict), (2 * links + 1, Verdict::Done));
+    }
+}
+
+#[test]
+fn a_push_whose_rounds_run_out_says_who_is_still_behind_and_the_next_one_goes_on() {
+    let chain: &[(&[usize], &[usize])] = &[(&[0], &[]), (&[1], &[0]), (&[2], &[1])];
+    let mut history = history(3, chain);
+    history.max_rounds = Some(1);
+    let (rounds, report) = push(&mut history, &plan(Whom::All));
+    assert_eq!(rounds, sent(&[(0, &["m0"]), (1, &["m1"])]));
+    assert_eq!(report.verdict(), Verdict::OutOfRounds);
+    assert_eq!(report.out_of_rounds, [machine(2)].into());
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m2"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
 }
