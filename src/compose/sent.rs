@@ -94,6 +94,18 @@ impl Machine {
         self.services().chain(attempted)
     }
 
+    /// A send is begun. What it brings may be there from now on, also what was said to be gone: that is returned, to be
+    /// said again should the send not be received.
+    #[must_use]
+    pub fn begin(&mut self, attempt: Attempt) -> BTreeSet<ServiceName> {
+        let brought = |name: &ServiceName| attempt.manifest.services.contains_key(name);
+        let forgotten = std::mem::take(&mut self.forgotten).into_iter();
+        let (again, gone) = forgotten.partition(brought);
+        self.forgotten = gone;
+        self.attempt = Some(attempt);
+        again
+    }
+
     /// The lists that may be loaded for `provider`: the last acknowledged one and, while an attempt is not settled, that
     /// attempt's. What is on one of them may be admitted, and what is on both is for certain.
     pub fn possible_lists(&self, provider: &ServiceName) -> impl Iterator<Item = &Grants> {
@@ -359,6 +371,27 @@ mod tests {
         let sample = sample.stayed("m0", "broker", "c:1");
         assert_eq!(lists(&sample), ["c:1", "b:1"]);
         assert!(lists(&sample.forgotten("m0", "broker")).is_empty());
+    }
+
+    #[test]
+    fn what_was_said_to_be_gone_is_in_use_again_once_it_is_sent_again() {
+        let sample = Sample::of(&[])
+            .attempted("m0", vec![("billing", bound("broker:2@m1"))])
+            .sent("m0", vec![("billing", bound("broker:1@m1"))])
+            .forgotten("m0", "billing")
+            .forgotten("m0", "audit");
+        let mut fleet = sample.fleet.clone();
+        let machine = fleet.get_mut("m0").unwrap();
+        let attempt = machine.attempt.take().unwrap();
+        assert_eq!(machine.possible().count(), 0);
+        assert_eq!(machine.begin(attempt), [name("billing")].into());
+        assert_eq!(machine.forgotten, [name("audit")].into());
+        assert_eq!(
+            Uses::of(&fleet)
+                .accounts(&name("broker"), &name("billing"))
+                .count(),
+            2
+        );
     }
 
     #[test]

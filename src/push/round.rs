@@ -19,7 +19,7 @@ use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::delivery::{Dispatch, Heard, Outcome, Parcel};
 use crate::provision;
 use crate::store::{Change, StoreError};
-use crate::words::{Digest, NodeName, Token};
+use crate::words::{Digest, NodeName, ServiceName, Token};
 
 impl Run<'_> {
     /// Mints what the targets need, and what the consumers of their services need, and has it on disk.
@@ -107,10 +107,11 @@ impl Run<'_> {
             let token = self.draw_token();
             let parcel = self.parcel(&node, bundle, token)?;
             let machine = self.state.edit().fleet.entry(node.clone()).or_default();
-            machine.attempt = Some(Attempt {
+            let again = machine.begin(Attempt {
                 token,
                 manifest: Arc::clone(&parcel.bundle.manifest),
             });
+            self.said_gone.insert(node.clone(), again);
             changes.push(Change::Machine(node, machine.clone()));
             changes.extend(stored_contents(&parcel.bundle));
             parcels.push(parcel);
@@ -286,6 +287,7 @@ impl Run<'_> {
     /// machine uncertain, and loses nothing else.
     fn record(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
         self.unrecorded.insert(node.clone());
+        let said_gone = self.said_gone.remove(node).unwrap_or_default();
         let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
@@ -299,16 +301,16 @@ impl Run<'_> {
                 None
             }
             Outcome::KeptBack => {
-                machine.attempt = None;
+                not_received(machine, said_gone);
                 self.keep_back(node);
                 None
             }
             Outcome::NotReached(failure) => {
-                machine.attempt = None;
+                not_received(machine, said_gone);
                 Some(Problem::NotReached(failure))
             }
             Outcome::Refused(failure) => {
-                machine.attempt = None;
+                not_received(machine, said_gone);
                 Some(Problem::Refused(failure))
             }
             Outcome::RolledBack { failure, lists } => {
@@ -373,6 +375,12 @@ impl Run<'_> {
     }
 }
 
+/// The machine holds what it held, and what was said to be gone from it is.
+fn not_received(machine: &mut Machine, said_gone: BTreeSet<ServiceName>) {
+    machine.attempt = None;
+    machine.forgotten.extend(said_gone);
+}
+
 fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
     *machine = Machine {
         token: Some(parcel.token),
@@ -386,7 +394,7 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
 }
 
 /// The previous release is in force again, but for the lists that stayed: these are acknowledged.
-fn roll_back(machine: &mut Machine, parcel: &Parcel, lists: &BTreeSet<crate::words::ServiceName>) {
+fn roll_back(machine: &mut Machine, parcel: &Parcel, lists: &BTreeSet<ServiceName>) {
     machine.token = Some(parcel.token);
     machine.attempt = None;
     machine.rolled_back = Some(parcel.bundle.digest);

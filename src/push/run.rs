@@ -52,6 +52,8 @@ pub(super) struct Run<'a> {
     pub(super) contacted: BTreeSet<NodeName>,
     pub(super) sent: BTreeSet<NodeName>,
     pub(super) emptied: BTreeSet<NodeName>,
+    /// Services that were said to be gone from a machine, and that the send under way brings again.
+    pub(super) said_gone: BTreeMap<NodeName, BTreeSet<ServiceName>>,
     /// Those that were not sent to or contacted because the gate was closed.
     pub(super) kept_back: BTreeSet<NodeName>,
     /// The providers that somebody was seen to wait for.
@@ -100,6 +102,7 @@ impl<'a> Run<'a> {
             contacted: BTreeSet::new(),
             sent: BTreeSet::new(),
             emptied: BTreeSet::new(),
+            said_gone: BTreeMap::new(),
             kept_back: BTreeSet::new(),
             awaited: BTreeSet::new(),
             minted: 0,
