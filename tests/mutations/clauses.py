@@ -88,7 +88,11 @@ CLAUSES = [
     ("attempts are recorded", ROUND, "self.commit(changes)?;\n        Ok(parcels)", "if !MUT { self.commit(changes)?; }\n        Ok(parcels)"),
 
     ("attempts: none for a machine that is not behind", ROUND, "if !is_behind =>", "if !MUT && !is_behind =>"),
+    ("attempts: what they bring is gone no more", SENT, "self.forgotten = gone;", "self.forgotten = gone;\n        if MUT { self.forgotten.extend(again.iter().cloned()); }"),
+    ("record: what was said to be gone still is, where nothing was received", ROUND, "machine.forgotten.extend(said_gone);", skipped()),
     ("attempts: the number of the push is stored with the first", RUN, "if !self.is_numbered {", "if !MUT && !self.is_numbered {"),
+
+    ("attempts: or before any machine is contacted", ROUND, "self.number()?;\n        let by_node", "if !MUT { self.number()?; }\n        let by_node"),
 
     ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
     ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
@@ -115,10 +119,10 @@ CLAUSES = [
     ("record: an acknowledgement takes the token", ROUND, "token: Some(parcel.token),\n        sent", "token: if MUT { None } else { Some(parcel.token) },\n        sent"),
     ("record: an acknowledgement ends all that was said of the machine before", ROUND, "..Machine::unknown()", "..if MUT { Machine { attempt: None, ..machine.clone() } } else { Machine::unknown() }"),
     ("record: at the address where it was reached", ROUND, "address: parcel.target.node.host().to_owned(),", "address: if MUT { String::new() } else { parcel.target.node.host().to_owned() },"),
-    ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                machine.attempt = None;", "Outcome::Refused(failure) => {\n                if !MUT { machine.attempt = None; }"),
+    ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: a contact of which nobody knows the end is uncertain", ROUND, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
-    ("record: a contact that was fenced too", ROUND, "self.doubt(node, parcel);\n                let by", "if !MUT { self.doubt(node, parcel); }\n                let by"),
-    ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                machine.attempt = None;", "Outcome::NotReached(failure) => {\n                if !MUT { machine.attempt = None; }"),
+    ("record: a contact that was fenced too", ROUND, "self.doubt(node, parcel);\n                let problem", "if !MUT { self.doubt(node, parcel); }\n                let problem"),
+    ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                not_received(machine, said_gone);", "Outcome::NotReached(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: uncertain stays uncertain", ROUND, "Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),", "Outcome::Uncertain(failure) => { if MUT { machine.attempt = None; } Some(Problem::Uncertain(failure)) }"),
     ("record: a roll-back keeps the newer lists", ROUND, "for provider in lists {", "for provider in lists.iter().filter(|_| !MUT) {"),
     ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    machine.attempt", "if !MUT { machine.token = Some(parcel.token); }\n    machine.attempt"),

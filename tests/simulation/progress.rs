@@ -385,6 +385,45 @@ fn a_service_that_is_said_to_be_gone_is_not_awaited() {
     assert_eq!(rounds[&0], ["m1"]);
 }
 
+/// A consumer that does not wait, on a machine that is down and from which it is said to be gone; its provider moves.
+fn said_to_be_gone_and_sent_again() -> History {
+    let mut history = history(3, &[(&[0], &[]), (&[1], &[0])]);
+    let consumes = &mut history.declared.services[1].consumes;
+    consumes.get_mut(&0).unwrap().wait = false;
+    push(&mut history, &plan(Whom::All));
+    history.happens(&Op::Forget(1, 0));
+    history
+}
+
+#[test]
+fn what_is_said_to_be_gone_still_is_after_a_send_that_did_not_arrive() {
+    let mut history = said_to_be_gone_and_sent_again();
+    history.happens(&Op::Assign(0, [2].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(1)));
+    // Nobody is bound to the provider, so it stops first.
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"]), (2, &["m2"])]));
+}
+
+#[test]
+fn what_is_said_to_be_gone_is_no_more_once_it_may_have_been_sent_again() {
+    let mut history = said_to_be_gone_and_sent_again();
+    history.happens(&Op::Up);
+    let lost = PushPlan {
+        faults: vec![Fault {
+            at: 0,
+            kind: FaultKind::ReceiptLost,
+            step: 0,
+        }],
+        ..plan(Whom::One(1))
+    };
+    push(&mut history, &lost);
+    history.happens(&Op::Down(1));
+    history.happens(&Op::Assign(0, [2].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::Behind));
+    // Somebody may be bound to the provider, so it starts first, and stays.
+    assert_eq!(rounds, sent(&[(0, &["m2"])]));
+}
+
 #[test]
 fn a_revoked_service_leaves_and_does_not_wait() {
     let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
