@@ -22,6 +22,8 @@ pub struct Courier<'a> {
     pub faults: &'a [Fault],
     pub death: Option<Death>,
     pub order: u8,
+    /// The number of the push.
+    pub push: u64,
     /// Whether the operator said `--take-over`.
     pub take_over: bool,
     /// Whom the operator named.
@@ -50,6 +52,7 @@ pub fn failure(step: FailedStep, cause: &str) -> Failure {
 
 impl Dispatch for Courier<'_> {
     fn send(&mut self, mut parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        self.check_number();
         for parcel in &parcels {
             self.check_parcel(parcel);
         }
@@ -85,6 +88,7 @@ impl Dispatch for Courier<'_> {
     }
 
     fn ask(&mut self, questions: Vec<Question>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        self.check_number();
         for question in questions {
             let node = question.target.node.name.clone();
             let nth = self.asks;
@@ -131,6 +135,18 @@ impl Courier<'_> {
     fn die_at(&self, here: impl Fn(Death) -> bool) {
         if self.death.is_some_and(here) {
             std::panic::resume_unwind(Box::new(Killed));
+        }
+    }
+
+    /// The number of a push is on disk before any machine is contacted.
+    fn check_number(&mut self) {
+        let stored = self.floor.store.borrow().peek().push;
+        if stored != self.push {
+            let what = format!(
+                "push {} contacts machines, and {stored} is stored",
+                self.push
+            );
+            self.floor.violate(what);
         }
     }
 

@@ -439,11 +439,13 @@ impl History {
         let trace = self.floor.trace;
         let before = self.floor.violation.is_some();
         let provisions = self.store.borrow().peek().provisions.clone();
+        let number = self.store.borrow().peek().push;
         let mut courier = Courier {
             floor: &mut self.floor,
             faults: &plan.faults,
             death: plan.death,
             order: plan.order,
+            push: number + 1,
             take_over: plan.take_over,
             named: named.clone(),
             all_behind: plan.whom == Whom::Behind,
