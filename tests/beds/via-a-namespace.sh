@@ -12,7 +12,7 @@ on box bash -c ". '$BEDS/rabbitmq.sh'; rabbitmq_start '$B/broker' $(broker_port 
 {
   mesh_head
   nodes
-  provider broker broker '"atlas"'
+  provider broker broker '"atlas"' 'limits = { load = "20s" }'
   consumer billing broker '"box"'
 } >"$MESH/mesh.toml"
 grid 4 push box
