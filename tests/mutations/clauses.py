@@ -61,7 +61,7 @@ CLAUSES = [
     ("3: only what the declaration took from the machine", SERVICES, "if !is_assigned(world, name, node)", "if (MUT || !is_assigned(world, name, node))"),
 
     ("4: the removal is awaited", SERVICES, "!old.is_empty()", NEVER),
-    ("4: also where the service is only attempted", SENT, "                uses.holders\n", "                if !MUT || machine.holds(consumer).is_some() { uses.holders\n"),
+    ("4: also where the service is only attempted", SENT, "uses.holders.entry(consumer).or_default().insert(node);", "if !MUT || machine.holds(consumer).is_some() { OLD }"),
     ("4: start-first does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("somebody_binds")),
     ("4: one that somebody binds to does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("service.moves == Move::StartFirst")),
     ("4: only one that is new there awaits", SERVICES, "!new_here ||", "(!MUT && !new_here) ||"),

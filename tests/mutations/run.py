@@ -32,9 +32,6 @@ def sources():
         text = texts[pathlib.Path(path)].decode()
         found = text.count(old)
         if found != (3 if old == "!self.failed.contains_key(" else 1): sys.exit(f"{clause}: found {found} times in {path}: {old!r}")
-        if "holders\n" in old:  # the statement that follows goes with it
-            end = text.index(";", text.index(old) + len(old)) + 1
-            text = text[:end] + " }" + text[end:]
         texts[pathlib.Path(path)] = text.replace(old, new.replace("OLD", old).replace("MUT", f"crate::mutant({number})")).encode()
     texts[pathlib.Path("src/lib.rs")] += MUTANT.encode()
     return texts
