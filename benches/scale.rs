@@ -126,7 +126,8 @@ fn declaration(count: usize) -> String {
             for broker in 0..ACCOUNTS {
                 let _ = writeln!(
                     text,
-                    "[services.broker-{n}-{broker}]\nnode = \"m{n}\"\nprovides = {{ kind = \"rabbitmq\", port = 5672 }}"
+                    "[services.broker-{n}-{broker}]\nnode = \"m{n}\"\nprovides = {{ kind = \"rabbitmq\", port = {} }}",
+                    5672 + broker
                 );
             }
         } else {

@@ -1,17 +1,17 @@
 //! Behind (DESIGN.md, section 1): composed now differs from last sent; never sent, unless all of it waits; in
 //! need of a mint; uncertain. Finding who is behind mints nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
 use super::difference::{Difference, differences};
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::{Machine, Sent};
-use crate::compose::services::Outline;
+use crate::compose::services::{Outline, Wait};
 use crate::compose::{ComposeError, Composer, Composition, Release, World};
 use crate::provision::{self, ProvisionId};
-use crate::words::NodeName;
+use crate::words::{NodeName, ServiceName};
 
 /// Why a machine is behind.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -56,8 +56,12 @@ impl Standing {
 /// How a machine stands, without its bundle: of all machines at a time, only this is kept.
 #[derive(Debug)]
 pub struct Glance {
-    /// Which services it holds, and what waits; `None`: it cannot be composed.
-    pub outline: Option<Outline>,
+    /// What is assigned there and waits.
+    pub waits: BTreeMap<ServiceName, Wait>,
+    /// What is assigned there and has a revoked consumption.
+    pub revoked: BTreeSet<ServiceName>,
+    /// Whose lists are to be loaded there.
+    pub lists: BTreeSet<ServiceName>,
     /// Why it is behind; empty: it is not.
     pub reasons: Vec<Reason>,
     /// Whether what it should be is the very bundle that was last rolled back there.
@@ -96,8 +100,15 @@ fn glance(composer: &Composer, world: &World<'_>, node: &NodeName) -> Glance {
         .as_ref()
         .map(|(release, outline)| (release, outline));
     let (reasons, is_rolled_back) = judge(world, node, seen);
+    // One that cannot be composed has none of these.
+    let outline = composed.map(|(_, outline)| outline).unwrap_or_default();
+    let services = outline.services.into_iter();
     Glance {
-        outline: composed.ok().map(|(_, outline)| outline),
+        waits: outline.waits,
+        revoked: outline.revoked,
+        lists: services
+            .filter_map(|(name, placed)| placed.grants().is_some().then_some(name))
+            .collect(),
         reasons,
         is_rolled_back,
     }

@@ -182,18 +182,17 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         {
             report.undeclared.insert(node.clone(), sent.address.clone());
         }
-        if let Some(outline) = &standing.outline {
-            if !outline.revoked.is_empty() {
-                report.revoked.insert(node.clone(), outline.revoked.clone());
-            }
-            if hold.is_none() && !outline.waits.is_empty() {
-                let waits = outline.waits.iter().map(|(service, wait)| {
-                    let blocked = blocked(world, survey, service, wait, orders);
-                    let wait = wait.clone();
-                    (service.clone(), Waiting { wait, blocked })
-                });
-                report.waiting.insert(node.clone(), waits.collect());
-            }
+        if !standing.revoked.is_empty() {
+            let revoked = standing.revoked.clone();
+            report.revoked.insert(node.clone(), revoked);
+        }
+        if hold.is_none() && !standing.waits.is_empty() {
+            let waits = standing.waits.iter().map(|(service, wait)| {
+                let blocked = blocked(world, survey, service, wait, orders);
+                let wait = wait.clone();
+                (service.clone(), Waiting { wait, blocked })
+            });
+            report.waiting.insert(node.clone(), waits.collect());
         }
         if let Some(hold) = hold {
             let named = matches!(&orders.named, Named::Nodes(named) if named.contains(node));
@@ -226,16 +225,11 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
 /// The providers on a machine that owes somebody: a grant that it does not admit for certain, or a revocation of one that it
 /// may still admit.
 fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<ServiceName> {
-    let declared = standing
-        .outline
-        .iter()
-        .flat_map(|outline| &outline.services)
-        .filter(|(_, placed)| placed.grants().is_some())
-        .map(|(name, _)| name);
     let held = machine
         .possible()
         .filter(|(_, held)| held.grants.is_some())
         .map(|(name, _)| name);
+    let declared = standing.lists.iter();
     declared
         .chain(held)
         .filter(|provider| {
@@ -264,8 +258,7 @@ fn blocked(
                 let waits = |node: &NodeName| {
                     survey
                         .get(node)
-                        .and_then(|glance| glance.outline.as_ref())
-                        .is_some_and(|outline| outline.waits.contains_key(provider))
+                        .is_some_and(|glance| glance.waits.contains_key(provider))
                 };
                 (
                     provider.clone(),

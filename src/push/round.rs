@@ -60,9 +60,9 @@ impl Run<'_> {
     ) -> Result<Vec<Parcel>, PushError> {
         let standings = self.stand(targets);
         for (_, standing) in &standings {
-            let composed = standing.composition.as_ref().ok();
-            let awaited = awaited_by(composed.map(|composed| &composed.outline));
-            self.awaited.extend(awaited);
+            if let Ok(composed) = &standing.composition {
+                self.awaited.extend(awaited_by(&composed.outline.waits));
+            }
         }
         let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
         for (node, standing) in standings {

@@ -11,7 +11,7 @@ use super::report::{Problem, Report, report};
 use super::{Named, Orders, PushError};
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::Machine;
-use crate::compose::services::{Outline, Wait};
+use crate::compose::services::Wait;
 use crate::compose::sources::Sources;
 use crate::compose::{Composer, World};
 use crate::delivery::{Gate, Secrets, Target};
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         let mut awaited = BTreeSet::new();
         let mut behind = BTreeSet::new();
         for (node, standing) in looked_at {
-            awaited.extend(awaited_by(standing.outline.as_ref()));
+            awaited.extend(awaited_by(&standing.waits));
             let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
             if !self.failed.contains_key(node)
                 && standing.is_behind()
@@ -350,11 +350,9 @@ impl<'a> Run<'a> {
 }
 
 /// The providers that a machine's services wait for.
-pub(super) fn awaited_by(outline: Option<&Outline>) -> BTreeSet<ServiceName> {
-    let waits = outline
-        .into_iter()
-        .flat_map(|outline| outline.waits.values());
+pub(super) fn awaited_by(waits: &BTreeMap<ServiceName, Wait>) -> BTreeSet<ServiceName> {
     waits
+        .values()
         .filter_map(|wait| match wait {
             Wait::Grant(providers) => Some(providers),
             Wait::Removal(_) => None,

@@ -1,6 +1,6 @@
 //! `grid provisions`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,11 +10,12 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
+use crate::compose::sent::{Admitted, Fleet};
 use crate::kinds;
 use crate::mesh::Mesh;
 use crate::provision::{Credential, ProvisionId, State as Stage};
 use crate::store::State;
-use crate::words::NodeName;
+use crate::words::{Generation, NodeName, ServiceName};
 
 /// Arguments of `grid provisions`.
 #[derive(Debug, Args)]
@@ -68,18 +69,23 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
 }
 
 fn view(mesh: &Mesh, state: &State, show_secrets: bool) -> ProvisionsView {
+    let whereabouts = Whereabouts::of(&state.fleet);
     let provisions = state
         .provisions
         .iter()
         .map(|(id, provision)| {
+            let of = |map: &Machines<'_>, generation| {
+                let found = map.get(&(&id.provider, &id.consumer, generation));
+                found.cloned().unwrap_or_default()
+            };
             let newest = provision.newest().generation;
             let generations = provision.generations().map(|credential| GenerationView {
                 number: credential.generation.number,
                 era: credential.generation.era,
                 state: credential.state,
                 username: username(mesh, &id, credential),
-                used_on: used_on(state, &id, credential),
-                admitted_on: admitted_on(state, &id, credential),
+                used_on: of(&whereabouts.used, credential.generation),
+                admitted_on: of(&whereabouts.admitted, credential.generation),
                 secret: (show_secrets && credential.generation == newest)
                     .then(|| credential.secret.expose().to_owned()),
             });
@@ -112,41 +118,42 @@ fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<St
     Some(account.username())
 }
 
-/// The machines that hold a generation in a binding, or may: as last acknowledged, or as attempted.
-fn used_on(state: &State, id: &ProvisionId, credential: &Credential) -> BTreeSet<NodeName> {
-    let uses = |service: &crate::compose::manifest::ServiceManifest| {
-        service
-            .bindings
-            .get(&id.provider)
-            .is_some_and(|bound| bound.generation == credential.generation)
-    };
-    state
-        .fleet
-        .iter()
-        .filter(|(_, machine)| {
-            let attempted = machine
-                .attempt
-                .as_ref()
-                .and_then(|attempt| attempt.manifest.services.get(&id.consumer));
-            machine.holds(&id.consumer).is_some_and(uses) || attempted.is_some_and(uses)
-        })
-        .map(|(node, _)| node.clone())
-        .collect()
+/// A generation of an account: provider, consumer, and which.
+type Account<'a> = (&'a ServiceName, &'a ServiceName, Generation);
+type Machines<'a> = BTreeMap<Account<'a>, BTreeSet<NodeName>>;
+
+/// Where accounts are, read off the fleet in one pass: there are many of both.
+struct Whereabouts<'a> {
+    /// The machines that hold a generation in a binding, or may: as last acknowledged, or as attempted.
+    used: Machines<'a>,
+    /// The machines that admit it for certain.
+    admitted: Machines<'a>,
 }
 
-fn admitted_on(state: &State, id: &ProvisionId, credential: &Credential) -> BTreeSet<NodeName> {
-    state
-        .fleet
-        .iter()
-        .filter(|(_, machine)| {
-            machine.admits(&id.provider).is_some_and(|list| {
-                list.iter().any(|grant| {
-                    grant.consumer == id.consumer && grant.generation == credential.generation
-                })
-            })
-        })
-        .map(|(node, _)| node.clone())
-        .collect()
+impl<'a> Whereabouts<'a> {
+    fn of(fleet: &'a Fleet) -> Self {
+        let (mut used, mut admitted) = (Machines::new(), Machines::new());
+        let note = |map: &mut Machines<'a>, account: Account<'a>, node: &NodeName| {
+            map.entry(account).or_default().insert(node.clone());
+        };
+        for (node, machine) in fleet {
+            let attempted = machine.attempt.iter();
+            let attempted = attempted.flat_map(|attempt| &attempt.manifest.services);
+            for (consumer, service) in machine.services().chain(attempted) {
+                for (provider, bound) in &service.bindings {
+                    note(&mut used, (provider, consumer, bound.generation), node);
+                }
+            }
+            for (provider, _) in machine.services() {
+                let admits = machine.admits(provider).into_iter();
+                for grant in admits.flat_map(Admitted::iter) {
+                    let account = (provider, &grant.consumer, grant.generation);
+                    note(&mut admitted, account, node);
+                }
+            }
+        }
+        Self { used, admitted }
+    }
 }
 
 fn table(view: &ProvisionsView) -> Vec<Line> {

@@ -125,8 +125,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
         let never_sent = glance.reasons.contains(&Reason::NeverSent);
         let is_behind = glance.is_behind();
         let rolled_back = glance.is_rolled_back;
-        let outline = glance.outline.unwrap_or_default();
-        let (waits, revoked) = (outline.waits, outline.revoked);
+        let (waits, revoked) = (glance.waits, glance.revoked);
         let state = if on_hold {
             MachineState::OnHold
         } else if world.machine(&node).attempt.is_some() {
