@@ -11,6 +11,7 @@ mod delivery_bed;
 
 use std::fs;
 
+use delivery_bed::mount::Mount;
 use delivery_bed::{Bed, Shell, failure, grants, name, service};
 use grid::delivery::{FailedStep, Outcome};
 
@@ -160,23 +161,14 @@ fn everything_killed_in_a_roll_back_is_rolled_back_again(shell: Shell) {
 #[test]
 fn a_full_disk_is_told_and_changes_nothing() {
     let mut bed = Bed::new(Shell::Dash);
-    let small = bed.dir.path().join("small");
-    fs::create_dir(&small).unwrap();
-    let mount = |arguments: &[&str]| {
-        std::process::Command::new(arguments[0])
-            .args(&arguments[1..])
-            .arg(&small)
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs"]));
-    bed.root = small.join("root");
+    // It goes with the test, whoever still has something open there.
+    let disk = Mount::new(&bed.dir.path().join("small"), 1024);
+    bed.root = disk.at.join("root");
     bed.applied(&[service("app").file("a", "1")]);
     let big: Vec<u8> = (0..4_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let outcome = bed.send(&[service("app").file("a", "1").file("big", big)]);
     let read = bed.read("services/app/a");
     let holding = bed.ask();
-    assert!(mount(&["umount"]));
     let (step, _, cause) = failure(&outcome);
     assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
     assert_eq!(step, FailedStep::Unpack);
