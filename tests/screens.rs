@@ -352,6 +352,9 @@ fn a_store_that_is_sealed_for_somebody_else() {
 
 #[test]
 fn colour_is_all_that_no_color_takes_away() {
+    if is_run_under_a_shorter_name() {
+        return;
+    }
     let bench = assigned();
     bench.grid(&["hold", "atlas", "in the rack"]).exits(0);
     for arguments in [&["status"][..], &["check"], &["push", "zeus"], &["history"]] {
