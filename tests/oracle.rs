@@ -1,8 +1,9 @@
 //! The rules against an oracle: a model of them that was written apart (`oracle/rules_model.py`) runs random histories, and
 //! what it composes in each state is what the real rules compose of the same state.
 //!
-//! The oracle differs from the model as it was first written (`rules_model.py` beside the design) in two clauses, which its top
+//! The oracle differs from the model as it was first written (`rules_model.py` beside the design) in three clauses, which its top
 //! tells too: rule 4 also awaits the removal from a machine that holds the service only in an attempt that is not settled;
+//! a service stays for `start-first` also while such an attempt may have taken it from the new machine;
 //! and a service that rule 5 takes away does not stay on its old machine for `start-first`. The rules differ from the
 //! oracle in one, here: a machine with lists that are newer than its release is behind until a release holds them.
 //! What the oracle leaves out (`wait = false`, wants, addresses, files, fences, eras), `simulation.rs` has.

@@ -76,6 +76,14 @@ impl Machine {
         (!self.forgotten.contains(service)).then_some(held)
     }
 
+    /// Whether it holds a service for certain: as last acknowledged and, while an attempt is not settled, by that too.
+    #[must_use]
+    pub fn surely_holds(&self, service: &ServiceName) -> bool {
+        let attempt = self.attempt.as_ref();
+        self.holds(service).is_some()
+            && attempt.is_none_or(|attempt| attempt.manifest.services.contains_key(service))
+    }
+
     /// The services as last acknowledged there.
     pub fn services(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
         self.sent

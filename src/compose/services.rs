@@ -105,7 +105,7 @@ fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
             && service
                 .nodes
                 .iter()
-                .any(|new| world.machine(new).holds(name).is_none())
+                .any(|new| !world.machine(new).surely_holds(name))
     });
     let assigned = |machine: &NodeName, service: &ServiceName| is_assigned(world, service, machine);
     starts_first || world.uses.is_kept(name, node, assigned)
@@ -226,6 +226,17 @@ mod tests {
             .sent("m0", vec![("broker", with("billing:1"))])
             .attempted("m1", vec![("billing", bound("broker:1@m0"))]);
         assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
+    }
+
+    #[test]
+    fn what_starts_first_stays_while_the_new_machine_may_have_lost_it() {
+        let sample = Sample::of(&["broker@m1"])
+            .starts_first("broker")
+            .sent("m0", vec![("broker", with(""))])
+            .sent("m1", vec![("broker", with(""))]);
+        assert_eq!(sample.composed("m0"), "");
+        let sample = sample.attempted("m1", vec![]);
+        assert_eq!(sample.composed("m0"), "broker(kept)[]");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The oracle: an executable model of the rules that was written, and run, apart from them. tests/oracle/driver.py has it tell
-its states. It differs from the model as it was first written in two clauses:
+its states. It differs from the model as it was first written in three clauses:
   rule 4 also awaits the removal from a machine that holds the service only in an attempt that is not settled;
+  a service stays for `start-first` also while an attempt that is not settled may have taken it from the new machine;
   a service that rule 5 takes away does not stay on its old machine for `start-first`: it will not start on the new one.
 What follows is the model's own description; its counts are those of the first version.
 
@@ -145,7 +146,7 @@ class Mesh:
             d = self.services.get(s)
             stays = self.machine_in_use(s, m)
             taken_away = d and any(self.revoked(p, s) for p in d["consumes"])
-            if d and d["nodes"] and not taken_away and d["move"] == "start-first" and not all(s in self.last[n] for n in d["nodes"]): stays = True
+            if d and d["nodes"] and not taken_away and d["move"] == "start-first" and not all(s in self.last[n] and (self.attempt[n] is None or s in self.attempt[n]) for n in d["nodes"]): stays = True
             if stays: carried(s); self.seen["leaving stays"] += 1
         return bundle, waits
 
