@@ -158,7 +158,14 @@ impl Courier<'_> {
     /// Notes whether it is known how a send ended; of a contact only that it is not.
     fn note(&mut self, parcel: &Parcel, outcome: &Outcome) {
         let node = parcel.target.node.name.clone();
-        let uncertain = matches!(outcome, Outcome::Uncertain(_));
+        let is_contact = {
+            let store = self.floor.store.borrow();
+            let known = store.peek().fleet.get(&node);
+            known.and_then(|m| m.token) == Some(parcel.token)
+        };
+        // A machine that is taken over while it is contacted, and goes back, holds nobody knows what.
+        let uncertain = matches!(outcome, Outcome::Uncertain(_))
+            || is_contact && matches!(outcome, Outcome::RolledBack { .. });
         match outcome {
             Outcome::Fenced { held: None, .. } => {
                 self.floor.outcomes.remove(&node);
@@ -408,6 +415,7 @@ impl Courier<'_> {
     fn apply(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
         let manifest = Arc::clone(&parcel.bundle.manifest);
         self.check_contents(node, parcel);
+        self.floor.excuse_who_lets_go(node, &manifest);
         self.mend(node); // what somebody changed by hand is the contact's to find, and not told apart here
         let machine = self.floor.machine(node);
         let was_here = machine.token.is_some();

@@ -75,8 +75,12 @@ impl Floor {
                 for (provider, bound) in &service.bindings {
                     let same = before.and_then(|b| b.bindings.get(provider)) == Some(bound);
                     let key = (node.clone(), name.clone(), provider.clone());
-                    if !same {
-                        excused.push((key, (!waits(provider)).then(|| bound.clone())));
+                    // It counts on a provider that an operator said is gone from there.
+                    let given_up = |other| self.given_up.contains(&(other, provider.clone()));
+                    let gone = bound.nodes.iter().cloned().any(given_up);
+                    if !same || gone {
+                        let excuse = gone || !waits(provider);
+                        excused.push((key, excuse.then(|| bound.clone())));
                     }
                 }
                 let bound_before =
@@ -218,6 +222,26 @@ impl Floor {
         runs.unwaited.contains(provider) && !self.is_needed(node, consumer, &mut BTreeSet::new())
     }
 
+    /// Who lets a provider go when its removal goes out has let it go, also if it is declared again before the machine,
+    /// which stopped in mid apply, has removed it.
+    pub fn excuse_who_lets_go(&mut self, node: &NodeName, wanted: &Manifest) {
+        let mut excused = Vec::new();
+        for (other, machine) in &self.machines {
+            for (consumer, service) in &machine.running {
+                for (provider, bound) in &service.bindings {
+                    if bound.nodes.contains(node)
+                        && !wanted.services.contains_key(provider)
+                        && self.lets_go(other, consumer, service, provider)
+                    {
+                        let key = (other.clone(), consumer.clone(), provider.clone());
+                        excused.push((key, bound.clone()));
+                    }
+                }
+            }
+        }
+        self.excused.extend(excused);
+    }
+
     /// Whether something that is assigned is on a machine, or is bound to it there by however many links.
     pub fn is_needed(
         &self,
@@ -234,6 +258,7 @@ impl Floor {
                 machine.running.iter().any(|(binder, service)| {
                     let bound = service.bindings.get(name);
                     bound.is_some_and(|bound| bound.nodes.contains(node))
+                        && !self.given_up.contains(&(other.clone(), binder.clone()))
                         && self.is_needed(other, binder, seen)
                 })
             })

@@ -365,6 +365,33 @@ fn what_starts_first_is_on_the_new_machine_before_it_leaves_the_old_one() {
 }
 
 #[test]
+fn what_starts_first_stays_while_it_is_uncertain_whether_the_new_machine_still_has_it() {
+    let mut history = current(2, &[(&[1], &[])]);
+    history.happens(&Op::Turn(0));
+    history.happens(&Op::Unassign(0));
+    let broken = PushPlan {
+        faults: vec![Fault {
+            at: 0,
+            kind: FaultKind::Broken,
+            step: 0,
+        }],
+        ..plan(Whom::One(1))
+    };
+    push(&mut history, &broken);
+    history.happens(&Op::Hold(1));
+    history.happens(&Op::Assign(0, [0].into()));
+    push(&mut history, &plan(Whom::One(0)));
+    history.happens(&Op::Assign(0, [1].into()));
+    let (rounds, _) = push(&mut history, &plan(Whom::One(0)));
+    assert!(rounds.is_empty());
+    history.happens(&Op::Unhold);
+    let (_, report) = push(&mut history, &plan(Whom::All));
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(is_up_to_date(&history, 0, 1));
+    assert!(history.floor.machines[&machine(0)].running.is_empty());
+}
+
+#[test]
 fn a_provider_that_somebody_uses_starts_first_and_leaves_last() {
     let mut history = current(3, &[(&[0], &[]), (&[2], &[0])]);
     history.happens(&Op::Assign(0, [1].into()));
