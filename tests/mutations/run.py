@@ -102,7 +102,7 @@ def main():
         why, counted = run(binary, number, histories, limit)
         survives = why is None and not counted
         survivors += survives
-        cell = "**SURVIVES**" if survives else re.sub(r"[|\n]", " ", why or "(about progress: counted)")[:150]
+        cell = "**SURVIVES**" if survives else re.sub(r"[|\n]", " ", why or "(counted)")[:150]
         named = counted[0].replace("_", " ") + (f" (and {len(counted) - 1} more)" if len(counted) > 1 else "") if counted else ""
         print(f"| {number} | {clause} | {cell} | {named} |", flush=True)
     sys.exit(1 if survivors else 0)
