@@ -15,6 +15,8 @@
 pub mod bindings;
 pub mod bundle;
 pub mod environment;
+mod error;
+mod files;
 pub mod grants;
 pub mod manifest;
 pub mod release;
@@ -27,6 +29,7 @@ pub mod sources;
 pub mod templates;
 pub mod world;
 
+pub use error::ComposeError;
 pub use release::Release;
-pub use render::{ComposeError, Composer, Composition};
+pub use render::{Composer, Composition};
 pub use world::World;

@@ -15,97 +15,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
 use super::bundle::{Bundle, Content};
 use super::environment;
+use super::files::{Files, mode_of};
 use super::manifest::{
     Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, Step, StepSeconds,
 };
 use super::services::{Outline, Placed, outline};
-use super::sources::{SourceError, Sources};
-use super::templates::{TemplateError, Templates};
-use super::{Release, World};
+use super::sources::Sources;
+use super::templates::Templates;
+use super::{ComposeError, Release, World};
 use crate::kinds::{self, Account, Provider};
-use crate::mesh::{FileContent, FilePath, Node, Owner, Service};
-use crate::words::{Command, Digest, NodeName, PathError, ReleasePath, ServiceName};
+use crate::mesh::{FileContent, FilePath, Node, Service};
+use crate::words::{Command, Digest, NodeName, ServiceName};
 
 /// The largest content that a store keeps, in bytes (DESIGN.md, section 6).
 pub const STORED_AT_MOST: u64 = 64 * 1024;
-
-/// Why a machine cannot be composed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ComposeError {
-    /// The declaration has no such machine.
-    #[error("there is no machine {0} in the declaration")]
-    NoNode(NodeName),
-    /// A source cannot be read.
-    #[error("{service}: {source}")]
-    Source {
-        /// Of which service.
-        service: ServiceName,
-        /// What and why.
-        source: SourceError,
-    },
-    /// A template does not render.
-    #[error("{service}: {source}")]
-    Template {
-        /// Of which service.
-        service: ServiceName,
-        /// Where and why.
-        source: TemplateError,
-    },
-    /// A list or a binding cannot be written.
-    #[error("{service}: {source}")]
-    Kind {
-        /// Of which service.
-        service: ServiceName,
-        /// What and why.
-        source: kinds::KindError,
-    },
-    /// The list of a provider that is to leave cannot be written, while somebody still uses it.
-    #[error(
-        "{service} stays as it is for now, and its list, which changes, cannot be written any more: {why}; put back what is missing, at \
-         least until {service} has left"
-    )]
-    Leaving {
-        /// Which provider.
-        service: ServiceName,
-        /// What is missing.
-        why: String,
-    },
-    /// A path does not fit into a release.
-    #[error("{service}: {path}: {source}")]
-    Path {
-        /// Of which service.
-        service: ServiceName,
-        /// Which.
-        path: String,
-        /// Why.
-        source: PathError,
-    },
-    /// An environment variable cannot be written.
-    #[error("{service}: {source}")]
-    Environment {
-        /// Of which service.
-        service: ServiceName,
-        /// Which and why.
-        source: environment::EnvironmentError,
-    },
-}
-
-impl ComposeError {
-    /// The same, of a provider that stays only as last acknowledged.
-    fn while_it_leaves(self, service: &ServiceName) -> Self {
-        match self {
-            Self::Kind { source, .. } => Self::Leaving {
-                service: service.clone(),
-                why: source.to_string(),
-            },
-            other => other,
-        }
-    }
-}
 
 /// A composed machine.
 #[derive(Debug, Clone)]
@@ -510,15 +435,6 @@ impl Composer {
     }
 }
 
-/// 0644, or where it holds a secret 0600, or 0640 where it has an owner.
-fn mode_of(secret: bool, owner: Option<&Owner>) -> u16 {
-    match (secret, owner) {
-        (false, _) => 0o644,
-        (true, None) => 0o600,
-        (true, Some(_)) => 0o640,
-    }
-}
-
 fn run_line(command: &Command) -> String {
     format!("exec {}\n", command.to_shell())
 }
@@ -530,87 +446,5 @@ fn seconds(limits: crate::mesh::Limits) -> StepSeconds {
         apply: limits.apply.as_secs(),
         check: limits.check.as_secs(),
         remove: limits.remove.as_secs(),
-    }
-}
-
-/// The files of one service, while they are gathered.
-struct Files<'a> {
-    service: &'a ServiceName,
-    entries: Vec<FileEntry>,
-    /// Absent: nobody asks for contents.
-    contents: Option<&'a mut BTreeMap<Digest, Content>>,
-}
-
-impl Files<'_> {
-    fn kind_error(&self, source: kinds::KindError) -> ComposeError {
-        ComposeError::Kind {
-            service: self.service.clone(),
-            source,
-        }
-    }
-
-    fn keep(&mut self, entry: FileEntry) {
-        if let Some(contents) = &mut self.contents {
-            contents.entry(entry.sha256).or_insert(Content::Kept);
-        }
-        self.entries.push(entry);
-    }
-
-    fn add(
-        &mut self,
-        path: String,
-        mode: u16,
-        owner: Option<&Owner>,
-        bytes: &[u8],
-        install: Option<crate::words::AbsolutePath>,
-    ) -> Result<(), ComposeError> {
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let content = || Content::Bytes(Arc::new(Zeroizing::new(bytes.to_vec())));
-        self.push(
-            path,
-            mode,
-            owner,
-            (Digest::of(bytes), size),
-            content,
-            install,
-        )
-    }
-
-    fn push(
-        &mut self,
-        path: String,
-        mode: u16,
-        owner: Option<&Owner>,
-        (sha256, size): (Digest, u64),
-        content: impl FnOnce() -> Content,
-        install: Option<crate::words::AbsolutePath>,
-    ) -> Result<(), ComposeError> {
-        let path = ReleasePath::of(path).map_err(|(source, path)| ComposeError::Path {
-            service: self.service.clone(),
-            path,
-            source,
-        })?;
-        if let Some(contents) = &mut self.contents {
-            contents.insert(sha256, content()); // what is known stands in for what is kept
-        }
-        self.entries.push(FileEntry {
-            path,
-            mode,
-            owner: owner.map(|owner| owner.as_str().to_owned()),
-            sha256,
-            size,
-            install,
-        });
-        Ok(())
-    }
-
-    fn command(&mut self, name: &str, text: &str) -> Result<(), ComposeError> {
-        let path = format!("commands/{}/{name}", self.service);
-        self.add(path, 0o600, None, text.as_bytes(), None)
-    }
-
-    fn take(&mut self) -> Vec<FileEntry> {
-        self.entries.sort_by(|a, b| a.path.cmp(&b.path));
-        std::mem::take(&mut self.entries)
     }
 }
