@@ -15,6 +15,7 @@ mod journal;
 mod lock;
 mod many;
 mod memory;
+mod packed;
 mod place;
 mod plan;
 mod record;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::chance::SystemChance;
 use super::journal::Entry;
+use super::packed;
 use super::record::{self, HeadRecord, MachineRecord, ProvisionRecord, name};
 use super::vault::{Changed, Vault};
 use super::{Change, StoreError, check_contents};
@@ -100,7 +101,7 @@ impl<'v, 'r> Plan<'v, 'r> {
         for release in manifests {
             let name = name::manifest(node, &release.digest());
             if !self.exists(&name)? {
-                self.put(name, &release.canonical());
+                self.put(name, &packed::pack(&release.canonical()));
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::StoreError;
 use super::journal::{Head, JournalRecord};
+use super::packed;
 use crate::compose::Release;
 use crate::compose::manifest::{Grants, Manifest};
 use crate::compose::sent::{Attempt, Machine, Sent};
@@ -96,7 +97,7 @@ pub(super) fn encode(record: &impl Versioned) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// Reads a record.
+/// Reads a record, packed or not.
 pub(super) fn decode<R: Versioned>(name: &str, bytes: &[u8]) -> Result<R, StoreError> {
     #[derive(Deserialize)]
     struct Probe {
@@ -107,6 +108,7 @@ pub(super) fn decode<R: Versioned>(name: &str, bytes: &[u8]) -> Result<R, StoreE
         why,
     };
     let other = |format| unknown(format!("format {format}, this grid knows {FORMAT}"));
+    let bytes = &*packed::unpack(bytes).map_err(unknown)?;
     match serde_json::from_slice::<R>(bytes) {
         Ok(record) if record.format() == FORMAT => Ok(record),
         Ok(record) => Err(other(record.format())),

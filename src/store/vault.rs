@@ -128,7 +128,10 @@ impl<'a> Vault<'a> {
             state.provisions.insert(id, provision);
         }
         let manifests: HashMap<String, Arc<Release>> = self
-            .all(name::MANIFESTS, |rest, manifest: Manifest| {
+            .all(name::MANIFESTS, |rest, mut manifest: Manifest| {
+                for service in manifest.services.values_mut() {
+                    service.files.shrink_to_fit(); // there are many, for as long as the state is
+                }
                 // The seal binds a record to its name, so the digest there is the one it was written under.
                 let digest = rest.rsplit_once('/').map(|(_, digest)| digest.parse());
                 let Some(Ok(digest)) = digest else {

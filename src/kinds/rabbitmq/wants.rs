@@ -1,5 +1,7 @@
 //! What a consumer wants of a RabbitMQ provider: a vhost, and what it may do there.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::names::{DEFAULT, Permission, Vhost, WantError};
@@ -39,7 +41,8 @@ struct Written {
 }
 
 /// What a consumer wants of a RabbitMQ provider: a vhost (of its own name where nothing is said), and
-/// three permissions there. The broker's own vhost is wanted as an existing one only.
+/// three permissions there. The broker's own vhost is wanted as an existing one only. Wants stand wherever an account does,
+/// so a copy shares them.
 #[derive(
     Debug,
     Clone,
@@ -54,7 +57,7 @@ struct Written {
 )]
 #[serde(try_from = "Written", into = "Written")]
 #[schemars(with = "Written")]
-pub struct RabbitmqWants(Written);
+pub struct RabbitmqWants(Arc<Written>);
 
 impl RabbitmqWants {
     /// The vhost of this consumer.
@@ -98,14 +101,14 @@ impl TryFrom<Written> for RabbitmqWants {
             Some(vhost) if vhost.as_str() == DEFAULT && !written.existing => {
                 Err(WantError::DefaultVhost)
             }
-            _ => Ok(Self(written)),
+            _ => Ok(Self(Arc::new(written))),
         }
     }
 }
 
 impl From<RabbitmqWants> for Written {
     fn from(wants: RabbitmqWants) -> Written {
-        wants.0
+        Arc::unwrap_or_clone(wants.0)
     }
 }
 
