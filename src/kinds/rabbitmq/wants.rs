@@ -41,8 +41,8 @@ struct Written {
 }
 
 /// What a consumer wants of a RabbitMQ provider: a vhost (of its own name where nothing is said), and
-/// three permissions there. The broker's own vhost is wanted as an existing one only. Wants stand wherever an account does,
-/// so a copy shares them.
+/// three permissions there. The broker's own vhost is wanted as an existing one only.
+// Wants stand wherever an account does, so a copy shares them.
 #[derive(
     Debug,
     Clone,
