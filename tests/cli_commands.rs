@@ -36,7 +36,7 @@ fn a_new_mesh_begins_with_files_that_are_never_overwritten() {
     wrote  mesh.toml
     wrote  .gitignore
     wrote  schemas/mesh.schema.json
-    wrote  [DIR]/config/grid/identity.txt, your identity: it opens the stored secrets, so back it up
+    wrote  [DIR]/config/grid/identity.txt, your identity: what is stored from now on is sealed for it, so back it up
     ! next: write your machines into mesh.toml, then `grid check` says whether all is right
     ! next: `grid push --all` sends to all of them
     $ grid init --name prod
@@ -48,6 +48,7 @@ fn a_new_mesh_begins_with_files_that_are_never_overwritten() {
     ! next: `grid push --all` sends to all of them
     $ grid check
     mine: 0 machines and 0 services in 1 file, nothing wrong
+    ! next: this mesh has no machine yet: write [nodes.NAME] into mesh.toml
     "#);
 }
 
@@ -130,6 +131,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     [exit 2]
     $ grid push @eu
     ! error: no machine carries the tag @eu
+    ! next: `tags = ["eu"]` gives a machine that tag
     [exit 2]
     $ grid push borealis --behind
     ! error: the argument '[NODE]...' cannot be used with '--behind'
@@ -182,7 +184,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     ! error: there is no machine atlsa in this mesh; did you mean atlas?
     [exit 2]
     $ grid history 7
-    ! error: the journal has no push 7
+    ! error: the journal has no push 7; there was none yet
     [exit 2]
     "#);
 }
@@ -262,6 +264,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     round 0  borealis  flushed  billing leaves; billing is revoked    sent [TIME] s, removed billing
     done: 2 machines sent, 0 failed, 1 already current
     revoked     borealis  billing revoked, so not started
+    ! next: `grid issue accounts/billing` gives billing an account again
     $ grid issue accounts/billing
     minted accounts/billing, generation 4
     behind now: atlas
@@ -318,6 +321,7 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     borealis  current
     cygnus    undeclared   last reached at cygnus
     3 machines: 2 current, 1 undeclared
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is
     $ grid push --behind
     try  push 3  maria@lap3
     done: 0 machines sent, 0 failed, 2 already current, 1 undeclared
@@ -415,7 +419,7 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     insta::assert_snapshot!(seen.concat(), @r#"
     $ grid assign billing borealis
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh
-    ! next: try again once that is done; `grid push --wait` waits for it by itself. If that process is gone for good, `grid unlock` takes the lock away
+    ! next: try again once that is done. If that process is gone for good, `grid unlock` takes the lock away
     [exit 7]
     $ grid unlock
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock, and its process is running on this host
@@ -487,7 +491,9 @@ fn a_store_that_is_damaged_or_sealed_for_somebody_else_is_exit_8() {
     insta::assert_snapshot!(sealed.all(), @r#"
     $ grid status
     ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and your identity is [KEY]
-    ! next: ask one of them to add your key to `recipients` in mesh.toml and to push; or use one of theirs with $GRID_IDENTITY
+    ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
+    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
     "#);
 }

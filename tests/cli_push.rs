@@ -45,11 +45,12 @@ fn a_consumer_whose_provider_is_on_hold_waits_and_the_hint_is_what_blocks_it() {
     insta::assert_snapshot!(held.all() + &pushed.all() + &status.all(), @r#"
     $ grid hold atlas in the rack on Monday
     atlas is on hold: in the rack on Monday
+    ! next: nothing goes to atlas until `grid unhold atlas`
     $ grid push borealis
     try  push 2  maria@lap3
     round 0  borealis  named    billing waits for accounts on atlas
     contact  borealis  named    verified, nothing to mend
-    incomplete: 0 machines sent, 0 failed, 2 already current, 1 waits, 1 on hold: atlas (in the rack on Monday)
+    incomplete: 0 machines sent, 0 failed, 1 already current, 1 waits, 1 on hold: atlas (in the rack on Monday)
     waits       borealis  billing waits for accounts on atlas: atlas is on hold (in the rack on Monday)
     on hold     atlas     its list of accounts is not what it should be
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
@@ -61,6 +62,7 @@ fn a_consumer_whose_provider_is_on_hold_waits_and_the_hint_is_what_blocks_it() {
     borealis  waits        billing waits for accounts on atlas: atlas is on hold (in the rack on Monday)
     cygnus    current
     3 machines: 1 current, 1 waits, 1 on hold
+    ! next: `grid unhold atlas` ends its hold
     [exit 6]
     "#);
     bench.grid(&["unhold", "atlas"]).exits(0);
@@ -115,7 +117,7 @@ fn a_failed_push_says_what_failed_what_was_put_back_and_what_was_not_started() {
              accounts | disk full
              put back: the previous release is in force again
     contact  borealis  named    verified, nothing to mend
-    incomplete: 0 machines sent, 1 failed, 2 already current, 1 waits
+    incomplete: 0 machines sent, 1 failed, 1 already current, 1 waits
     failed      atlas     failed at load of accounts: it exited with 1
     waits       borealis  billing waits for accounts on atlas: atlas failed
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
@@ -127,6 +129,7 @@ fn a_failed_push_says_what_failed_what_was_put_back_and_what_was_not_started() {
     borealis  waits        billing waits for accounts on atlas: atlas failed
     cygnus    current
     3 machines: 1 current, 1 waits, 1 rolled back
+    ! next: `grid history` lists the pushes, and `grid history PUSH` says why a machine was rolled back
     ! next: `grid push --behind` sends to every machine that is behind
     "#);
     bench.file("accounts.sh", &script);

@@ -139,12 +139,14 @@ fn machines_are_named_by_tag_wherever_they_are_named() {
     $ grid hold @eu moving house
     borealis is on hold: moving house
     cygnus is on hold: moving house
+    ! next: nothing goes to borealis, cygnus until `grid unhold NODE`
     $ grid status
     try  last push 1
     atlas     current
     borealis  on hold      moving house
     cygnus    on hold      moving house
     3 machines: 1 current, 2 on hold
+    ! next: `grid unhold NODE` ends a hold
     $ grid unhold @eu
     borealis is not on hold any more
     cygnus is not on hold any more
@@ -153,6 +155,7 @@ fn machines_are_named_by_tag_wherever_they_are_named() {
     cygnus was not on hold
     $ grid unhold @us
     ! error: no machine carries the tag @us
+    ! next: the tags of this mesh: eu
     [exit 2]
     $ grid trust @eu SHA256:8ca2+Wap+5kV5tTAnBkyoCtb9zAVQ2qpdBZ4L2L8fyQ
     ! error: a key is one machine's, and @eu are borealis, cygnus: name one
@@ -414,7 +417,7 @@ fn a_template_includes_nothing_from_outside_and_is_parsed_by_the_check() {
     incomplete: 0 machines sent, 1 failed, 2 already current
     failed      cygnus  cannot be composed: notice: notice.j2:1: invalid operation: ../outside.txt: a template includes only files below the declaration's folder
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: mend what is wrong on cygnus, then `grid push --behind` finishes this
+    ! next: mend notice.j2 (line 1), then `grid push --behind` finishes this
     [exit 4]
     $ grid check
     ! error: accounts.list.j2:2:15: syntax error: unexpected end of input, expected end of block
@@ -458,8 +461,10 @@ fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
     try  last push 1
     cygnus  undeclared   last reached at cygnus
     1 machine: 1 undeclared
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is
     $ grid push zeus
     ! error: there is no machine zeus in this mesh
+    ! next: the machines of this mesh: atlas, borealis; `[nodes.zeus]` in mesh.toml declares another
     [exit 2]
     "#);
 }
@@ -580,7 +585,7 @@ fn a_list_that_cannot_be_written_any_more_says_what_to_put_back() {
     incomplete: 0 machines sent, 1 failed, 1 already current, 1 on hold: borealis (in the rack)
     failed      atlas  cannot be composed: accounts stays as it is for now, and its list, which changes, cannot be written any more: accounts.list.j2: No such file or directory; put back what is missing, at least until accounts has left
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: mend what is wrong on atlas, then `grid push --behind` finishes this
+    ! next: mend [services.accounts], then `grid push --behind` finishes this
     [exit 4]
     "#);
     bench.file("accounts.list.j2", &template);
@@ -689,4 +694,290 @@ fn a_damaged_store_is_told_in_words_of_ours() {
             assert!(!said.contains(inside), "{inside}: {}", seen.all());
         }
     }
+}
+
+#[test]
+fn a_misspelt_account_is_not_told_to_have_none_yet() {
+    let bench = all_current();
+    let seen = [
+        bench.grid(&["rotate", "acounts/billing"]).exits(2),
+        bench.grid(&["rotate", "accounts/biling"]).exits(2),
+        bench.grid(&["revoke", "acounts/billing"]).exits(2),
+        bench.grid(&["provisions", "acounts/billing"]).exits(2),
+        bench.grid(&["rotate"]).exits(2),
+        bench.grid(&["issue", "accounts/billing"]).exits(0),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid rotate acounts/billing
+    ! error: there is no provider acounts in this mesh; did you mean accounts?
+    [exit 2]
+    $ grid rotate accounts/biling
+    ! error: there is no service biling in this mesh; did you mean billing?
+    [exit 2]
+    $ grid revoke acounts/billing
+    ! error: there is no provider acounts in this mesh; did you mean accounts?
+    [exit 2]
+    $ grid provisions acounts/billing
+    ! error: there is no provider acounts in this mesh; did you mean accounts?
+    [exit 2]
+    $ grid rotate
+    ! error: the following required arguments were not provided:
+    !   <PROVIDER/CONSUMER>...
+    ! 
+    ! Usage: grid rotate <PROVIDER/CONSUMER>...
+    ! 
+    ! For more information, try '--help'.
+    ! next: an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them
+    [exit 2]
+    $ grid issue accounts/billing
+    accounts/billing has an account, generation 1; it is kept from now on, also while no service of the mesh consumes it, until `grid revoke accounts/billing`
+    "#);
+}
+
+#[test]
+fn a_lost_identity_is_told_as_such_where_a_store_is() {
+    let bench = all_current();
+    std::fs::remove_file(bench.path("../config/grid/identity.txt")).unwrap();
+    let init = bench.grid(&["init"]).exits(0);
+    let sealed = bench.grid(&["status"]).exits(8);
+    insta::assert_snapshot!(told(&[init, sealed]), @r#"
+    $ grid init
+    kept   mesh.toml, which was there
+    wrote  .gitignore
+    wrote  schemas/mesh.schema.json
+    wrote  [DIR]/config/grid/identity.txt, your identity: what is stored from now on is sealed for it, so back it up
+    ! note: .grid is a store that was there before this identity, which does not open it
+    ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
+    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if nobody has such a key any more: move .grid away, then `grid push --all --take-over` makes all accounts anew
+    $ grid status
+    ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and your identity is [KEY]
+    ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
+    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
+    [exit 8]
+    "#);
+    // As it says.
+    std::fs::rename(bench.path(".grid"), bench.path("lost")).unwrap();
+    bench.grid(&["push", "--all"]).exits(8);
+    bench.grid(&["push", "--all", "--take-over"]).exits(0);
+}
+
+#[test]
+fn what_lies_in_a_source_is_to_be_mended_there() {
+    let bench = all_current();
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.file("notice.j2", "Dear all,\n{{ nod.name }}\n");
+    let seen = [
+        bench.grid(&["push", "cygnus", "--dry-run"]).exits(4),
+        bench.grid(&["push", "cygnus"]).exits(4),
+        bench.grid(&["compose", "cygnus"]).exits(3),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid push cygnus --dry-run
+    try  dry run of push 2  maria@lap3
+    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    dry run: 0 machines to send, 1 failed, 2 already current
+    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    ! nothing was minted, sent or written
+    ! next: mend notice.j2 (line 2)
+    [exit 4]
+    $ grid push cygnus
+    try  push 2  maria@lap3
+    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: mend notice.j2 (line 2), then `grid push --behind` finishes this
+    [exit 4]
+    $ grid compose cygnus
+    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    ! next: mend notice.j2 (line 2)
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn what_a_machine_refuses_names_the_key_of_the_declaration() {
+    let bench = three_machines();
+    bench.file("machines/taken", "");
+    bench.edit(
+        "root = \"machines/cygnus/grid\"",
+        "root = \"machines/taken/grid\"",
+    );
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\napply = [\"no-such-command\"]\n",
+    );
+    let told = bench.grid(&["push", "--all"]).exits(4).all();
+    for hint in [
+        "! next: cygnus: `root` of the machine",
+        "! next: borealis: 127: a command",
+    ] {
+        assert!(told.contains(hint), "{told}");
+    }
+}
+
+#[test]
+fn a_named_machine_that_is_current_and_fails_is_named_again() {
+    let bench = all_current();
+    bench.edit("courier = \"local\"\n", "");
+    bench.edit("[nodes.atlas]", "[nodes.atlas]\ncourier = \"local\"");
+    bench.edit("[nodes.borealis]", "[nodes.borealis]\ncourier = \"local\"");
+    let root = bench.path("machines/cygnus/grid");
+    bench.edit(
+        "[nodes.cygnus]\nroot = \"machines/cygnus/grid\"",
+        &format!("[nodes.cygnus]\nport = 1\nroot = \"{}\"", root.display()),
+    );
+    let seen = bench.grid(&["push", "cygnus"]).exits(4).all();
+    assert!(
+        seen.contains("then `grid push cygnus` finishes this"),
+        "{seen}"
+    );
+    assert!(seen.contains("1 failed, 2 already current"), "{seen}");
+}
+
+#[test]
+fn what_is_not_there_has_a_hint_of_what_is() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    let untagged = bench.grid(&["push", "@eu"]).exits(2);
+    bench.edit("[nodes.cygnus]", "[nodes.cygnus]\ntags = [\"north\"]");
+    let seen = [
+        untagged,
+        bench.grid(&["push", "@eu"]).exits(2),
+        bench.grid(&["push", "zeus"]).exits(2),
+        bench.grid(&["push", "billing", "--dry-run"]).exits(2),
+        bench.grid(&["assign", "billing", "zeus"]).exits(2),
+        bench
+            .grid(&["hold", "cygnus", "moving", "--until", "tomorrow"])
+            .exits(2),
+        bench.grid(&["trust", "atlas"]).exits(2),
+        bench.grid(&["history", "99"]).exits(2),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid push @eu
+    ! error: no machine carries the tag @eu
+    ! next: `tags = ["eu"]` gives a machine that tag
+    [exit 2]
+    $ grid push @eu
+    ! error: no machine carries the tag @eu
+    ! next: the tags of this mesh: north
+    [exit 2]
+    $ grid push zeus
+    ! error: there is no machine zeus in this mesh
+    ! next: the machines of this mesh: atlas, borealis, cygnus; `[nodes.zeus]` in mesh.toml declares another
+    [exit 2]
+    $ grid push billing --dry-run
+    ! error: there is no machine billing in this mesh
+    ! next: billing is a service, on borealis: `grid push borealis --dry-run`
+    [exit 2]
+    $ grid assign billing zeus
+    ! error: there is no machine zeus in this mesh
+    ! next: the machines of this mesh: atlas, borealis, cygnus; `[nodes.zeus]` in mesh.toml declares another
+    [exit 2]
+    $ grid hold cygnus moving --until tomorrow
+    ! error: invalid value 'tomorrow' for '--until <DATE>': say a day like 2026-12-01
+    ! 
+    ! For more information, try '--help'.
+    [exit 2]
+    $ grid trust atlas
+    ! error: the following required arguments were not provided:
+    !   <FINGERPRINT>
+    ! 
+    ! Usage: grid trust <NODE> <FINGERPRINT>
+    ! 
+    ! For more information, try '--help'.
+    ! next: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`
+    [exit 2]
+    $ grid history 99
+    ! error: the journal has no push 99; there was none yet
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_misspelt_release_is_found_by_the_check_and_other_braces_are_the_programs_own() {
+    let bench = three_machines();
+    bench.edit(
+        "check = [\"sh\", \"{release}/login.sh\"]",
+        "check = [\"awk\", \"{print} {{.Names}} {}\", \"{releas}/login.sh\"]",
+    );
+    bench.edit(
+        "[\"sh\", \"{release}/accounts.sh\", \"load\"]",
+        "[\"{relaese}/load\"]",
+    );
+    let told = bench.grid(&["check"]).exits(3).all();
+    assert_eq!(
+        told.matches("did you mean `{release}`?").count(),
+        2,
+        "{told}"
+    );
+    assert!(told.contains("`check` of billing says {releas}"), "{told}");
+    assert!(told.contains("`load` of accounts says {relaese}"), "{told}");
+}
+
+#[test]
+fn a_mesh_without_a_machine_is_told_to_declare_one() {
+    let bench = Bench::new("[mesh]\nname = \"prod\"\n");
+    for arguments in [
+        &["check"][..],
+        &["push", "--all"],
+        &["push", "--behind"],
+        &["status"],
+    ] {
+        let seen = bench.grid(arguments).exits(0).all();
+        assert!(
+            seen.contains(
+                "! next: this mesh has no machine yet: write [nodes.NAME] into mesh.toml"
+            ),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
+fn a_machine_on_hold_and_a_revoked_consumer_are_told_how_they_come_back() {
+    let bench = all_current();
+    let seen = [
+        bench.grid(&["hold", "atlas", "in the rack"]).exits(0),
+        bench.grid(&["rotate", "accounts/billing"]).exits(0),
+        bench.grid(&["unhold", "atlas"]).exits(0),
+        bench.grid(&["revoke", "accounts/billing"]).exits(0),
+        bench.grid(&["push", "--behind"]).exits(0),
+        bench.grid(&["status"]).exits(0),
+    ];
+    insta::assert_snapshot!(told(&seen), @r#"
+    $ grid hold atlas in the rack
+    atlas is on hold: in the rack
+    ! next: nothing goes to atlas until `grid unhold atlas`
+    $ grid rotate accounts/billing
+    minted accounts/billing, generation 2; the older one goes once nobody uses it
+    ! next: nothing goes to atlas until `grid unhold atlas`
+    $ grid unhold atlas
+    atlas is not on hold any more
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid revoke accounts/billing
+    revoked accounts/billing: the next push closes the account and does not start billing again until `grid issue accounts/billing` gives it a new one
+    behind now: atlas, borealis
+    ! next: the next push carries it: `grid push --behind`
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    round 0  borealis  flushed  billing leaves; billing is revoked    sent [TIME] s, removed billing
+    done: 2 machines sent, 0 failed, 1 already current
+    revoked     borealis  billing revoked, so not started
+    ! next: `grid issue accounts/billing` gives billing an account again
+    $ grid status
+    try  last push 2
+    atlas     current
+    borealis  current      billing is revoked
+    cygnus    current
+    3 machines: 3 current
+    ! next: `grid issue accounts/billing` gives billing an account again
+    "#);
 }

@@ -823,17 +823,17 @@ consumes = ["a", "g"]
     mesh.toml:17:1: the key `check` is missing
       17 | provides = { kind = "custom" }
          | ^^^^^^^^
-         = add `check = …`
+         = add `check = ["sh", "{release}/x.sh", "check"]`: a command that reads the list from standard input
 
     mesh.toml:17:1: the key `load` is missing
       17 | provides = { kind = "custom" }
          | ^^^^^^^^
-         = add `load = …`
+         = add `load = ["sh", "{release}/x.sh", "load"]`: a command that reads the list from standard input
 
     mesh.toml:17:1: the key `template` is missing
       17 | provides = { kind = "custom" }
          | ^^^^^^^^
-         = add `template = …`
+         = add `template = "x.j2"`: a file beside mesh.toml, which makes the list
 
     mesh.toml:20:1: f is on 2 machines, and does not say at which host consumers reach it
       20 | provides = { kind = "rabbitmq" }

@@ -67,6 +67,27 @@ fn the_same_machine_at_another_address_is_asked_and_keeps_what_it_holds() {
 }
 
 #[test]
+fn a_machine_below_another_root_is_uncertain_and_is_sent_all_of_it_there() {
+    let bench = all_current();
+    bench.edit(
+        "root = \"machines/cygnus/grid\"",
+        "root = \"machines/cygnus/elsewhere\"",
+    );
+    let status = bench.grid(&["status", "--exit-code", "cygnus"]).exits(6);
+    insta::assert_snapshot!(status.all(), @r#"
+    $ grid status --exit-code cygnus
+    try  last push 2
+    cygnus  uncertain    last reached at cygnus:[DIR]/mesh/machines/cygnus/grid
+    1 machine: 1 uncertain
+    ! next: `grid push --behind` sends to every machine that is behind
+    [exit 6]
+    "#);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert!(holds_a_release(&bench, "machines/cygnus/elsewhere"));
+    bench.grid(&["status", "--exit-code"]).exits(0);
+}
+
+#[test]
 fn take_over_takes_the_named_machine_only_and_the_fence_is_remembered() {
     let bench = all_current();
     let other = bench.path("other-store");

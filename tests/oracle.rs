@@ -209,6 +209,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 .map(|(provider, list)| (named(provider), grants(list)))
                 .collect(),
             address: name.clone(),
+            root: None,
         });
         let attempt = machine.attempt.as_ref().map(|bundle| Attempt {
             token: token(2),

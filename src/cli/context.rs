@@ -18,8 +18,8 @@ use super::{GlobalArgs, interrupt, who};
 use crate::delivery::Gate;
 use crate::mesh::{self, Loaded, Mesh, SelectError, Selector, select};
 use crate::store::{
-    Change, Entry, Holder, Identity, IdentityError, MeshLock, Outcome, Place, SledStore, State,
-    Store, StoreError, Touched, running,
+    Change, Entry, Holder, Identity, IdentityError, LockError, MeshLock, Outcome, Place, SledStore,
+    State, Store, StoreError, Touched, running,
 };
 use crate::words::{Era, NodeName, StoreId};
 
@@ -236,11 +236,60 @@ impl Context {
                 selector
             })
             .collect();
-        select(mesh, &selectors).map_err(|error| match &error {
-            SelectError::UnknownNode { name, .. } => self
-                .undeclared(folder, name)
-                .unwrap_or_else(|| error.into()),
-            SelectError::UnknownTag { .. } => error.into(),
+        select(mesh, &selectors).map_err(|error| {
+            let hint = match &error {
+                SelectError::UnknownNode { name, nearest } => {
+                    if let Some(error) = self.undeclared(folder, name) {
+                        return error;
+                    }
+                    self.instead_of(mesh, name, nearest.is_some())
+                }
+                SelectError::UnknownTag {
+                    nearest: Some(_), ..
+                } => None,
+                SelectError::UnknownTag { tag, nearest: None } => {
+                    let tags: BTreeSet<_> =
+                        mesh.nodes.values().flat_map(|node| &node.tags).collect();
+                    Some(if tags.is_empty() {
+                        format!("`tags = [\"{tag}\"]` gives a machine that tag")
+                    } else {
+                        format!("the tags of this mesh: {}", some_of(tags))
+                    })
+                }
+            };
+            hint.into_iter().fold(error.into(), CommandError::hint)
+        })
+    }
+
+    /// What to type where there is no machine of that name: a service may have been meant.
+    fn instead_of(&self, mesh: &Mesh, name: &str, has_suggestion: bool) -> Option<String> {
+        if let Some(service) = mesh.services.get(name) {
+            if service.nodes.is_empty() {
+                return Some(format!(
+                    "{name} is a service, on no machine: `grid assign {name} NODE` puts it on one"
+                ));
+            }
+            let nodes: Vec<String> = service.nodes.iter().map(ToString::to_string).collect();
+            let nodes = nodes.join(" ");
+            let typed: Vec<&str> = self
+                .typed
+                .split(' ')
+                .map(|word| if word == name { nodes.as_str() } else { word })
+                .collect();
+            return Some(format!(
+                "{name} is a service, on {}: `grid {}`",
+                some_of(&service.nodes),
+                typed.join(" ")
+            ));
+        }
+        if mesh.nodes.is_empty() {
+            return Some(super::phrases::NO_MACHINES.to_owned());
+        }
+        (!has_suggestion).then(|| {
+            format!(
+                "the machines of this mesh: {}; `[nodes.{name}]` in mesh.toml declares another",
+                some_of(mesh.nodes.keys())
+            )
         })
     }
 
@@ -371,7 +420,19 @@ impl Context {
     ) -> Result<Writing, CommandError> {
         let identity = self.identity()?;
         let place = self.place(&folder);
-        let lock = MeshLock::take(&place, self.holder(what), wait)?;
+        let lock = MeshLock::take(&place, self.holder(what), wait).map_err(|error| {
+            let is_held = matches!(error, LockError::Held { .. });
+            let error = CommandError::from(error);
+            // Only a push can wait; and one that did was told how long.
+            if is_held && what == "push" && wait.is_zero() {
+                error.hint(format!(
+                    "`grid {} --wait` waits for it by itself",
+                    self.typed
+                ))
+            } else {
+                error
+            }
+        })?;
         if let Some(dead) = &lock.took_over_from_dead {
             let text = format!("note: {dead} died and left the lock of this mesh behind");
             self.ui.note(&super::ui::Line::of(text));
@@ -425,6 +486,20 @@ impl Context {
         entry.machines.extend(machines);
         changes.push(Change::Journal(entry));
         Ok(writing.store.commit(&changes)?)
+    }
+}
+
+/// The first of many names.
+fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
+    const SHOWN_MOST: usize = 12;
+    let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    let more = names.len().saturating_sub(SHOWN_MOST);
+    names.truncate(SHOWN_MOST);
+    let shown = names.join(", ");
+    if more > 0 {
+        format!("{shown} and {more} more")
+    } else {
+        shown
     }
 }
 

@@ -172,14 +172,15 @@ impl From<StoreError> for CommandError {
             StoreError::NotLocked => Exit::Locked,
             _ => Exit::Failed,
         };
-        let hint = match &error {
-            StoreError::Io { source, .. } => of_the_store(source),
-            StoreError::SealedForOthers { .. } => Some(
-                "ask one of them to add your key to `recipients` in mesh.toml and to push; or use one of theirs with $GRID_IDENTITY",
-            ),
-            _ => None,
+        let hints = match &error {
+            StoreError::Io { source, .. } => of_the_store(source)
+                .map(str::to_owned)
+                .into_iter()
+                .collect(),
+            StoreError::SealedForOthers { path, .. } => sealed(path),
+            _ => Vec::new(),
         };
-        hint.into_iter().fold(Self::new(exit, error), Self::hint)
+        hints.into_iter().fold(Self::new(exit, error), Self::hint)
     }
 }
 
@@ -192,8 +193,7 @@ impl From<LockError> for CommandError {
         let hint = match &error {
             LockError::Io { source, .. } => of_the_store(source).map(str::to_owned),
             LockError::Held { .. } => Some(
-                "try again once that is done; `grid push --wait` waits for it by itself. If that process is gone for good, `grid unlock` \
-                 takes the lock away"
+                "try again once that is done. If that process is gone for good, `grid unlock` takes the lock away"
                     .to_owned(),
             ),
             LockError::HolderLives { holder } => Some(format!(
@@ -204,6 +204,19 @@ impl From<LockError> for CommandError {
         };
         hint.into_iter().fold(Self::new(exit, error), Self::hint)
     }
+}
+
+/// What to do where the identity at hand opens a store's seal not: whether it is another one of the same person, nobody
+/// but them knows.
+pub(super) fn sealed(store: &std::path::Path) -> Vec<String> {
+    vec![
+        "if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY".to_owned(),
+        "if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push".to_owned(),
+        format!(
+            "if nobody has such a key any more: move {} away, then `grid push --all --take-over` makes all accounts anew",
+            store.display()
+        ),
+    ]
 }
 
 /// What to do where the system lets nobody write in the store's folder.

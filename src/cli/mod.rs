@@ -105,7 +105,13 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            Ui::new(Color::Auto).usage(&error);
+            let mut ui = Ui::new(Color::Auto);
+            ui.usage(&error);
+            if error.kind() == clap::error::ErrorKind::MissingRequiredArgument
+                && let Some(hint) = for_missing(&typed)
+            {
+                ui.hint(hint);
+            }
             return if error.use_stderr() {
                 Exit::Usage
             } else {
@@ -123,6 +129,22 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
             error.exit
         }
     }
+}
+
+/// Where to find what was not said.
+fn for_missing(typed: &str) -> Option<&'static str> {
+    let is_typed = |command: &str| typed.split(' ').any(|word| word == command);
+    if is_typed("trust") {
+        return Some(
+            "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`",
+        );
+    }
+    ["issue", "revoke", "rotate"]
+        .into_iter()
+        .any(is_typed)
+        .then_some(
+            "an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them",
+        )
 }
 
 /// The command as typed, for the journal.

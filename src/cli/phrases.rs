@@ -9,6 +9,24 @@ use crate::mesh::{Hold, Mesh};
 use crate::push::{Blocker, Problem, Reason, Whose};
 use crate::words::ServiceName;
 
+/// What to do about a mesh without a machine.
+pub(super) const NO_MACHINES: &str =
+    "this mesh has no machine yet: write [nodes.NAME] into mesh.toml";
+
+/// How a revoked consumer comes back.
+pub(super) fn issue_again(mesh: &Mesh, consumer: &ServiceName) -> String {
+    let consumes = mesh.services.get(consumer).map(|service| &service.consumes);
+    let mut providers = consumes.into_iter().flat_map(BTreeMap::keys);
+    match (providers.next(), providers.next()) {
+        (Some(provider), None) => {
+            format!("`grid issue {provider}/{consumer}` gives {consumer} an account again")
+        }
+        _ => format!(
+            "`grid issue PROVIDER/{consumer}` gives {consumer} an account again; `grid provisions` shows which is revoked"
+        ),
+    }
+}
+
 /// `2 machines`.
 pub(super) fn count(n: usize, what: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
@@ -185,7 +203,9 @@ fn failure(failure: &Failure) -> String {
 pub(super) fn problem(problem: &Problem) -> String {
     match problem {
         Problem::Unsettled(why) => format!("could not be asked what it holds: {}", failure(why)),
-        Problem::Uncomposable(why) => format!("cannot be composed: {}", without_number(why)),
+        Problem::Uncomposable(why) => {
+            format!("cannot be composed: {}", without_number(&why.to_string()))
+        }
         Problem::NotReached(why) => format!("not reached, {}", failure(why)),
         Problem::Refused(why) => format!("failed at {}", failure(why)),
         Problem::RolledBack { failure: why, .. } => format!("failed at {}", failure(why)),

@@ -26,8 +26,20 @@ pub(super) fn tell(
     let mut lines = vec![headline(report, dry_run)];
     lines.extend(named(mesh, report));
     ui.results(&lines)?;
+    if mesh.nodes.is_empty() {
+        ui.hint(phrases::NO_MACHINES);
+    }
     if dry_run {
         ui.chat(&Line::of("nothing was minted, sent or written"));
+        let (current, behind) = to_mend(report);
+        let failed: BTreeSet<_> = current
+            .into_iter()
+            .chain(behind)
+            .filter(|node| report.failed.contains_key(*node))
+            .collect();
+        if !failed.is_empty() {
+            ui.hint(&format!("mend {}", what_is_wrong(report, failed)));
+        }
         return Ok(());
     }
     let exit = Exit::from(report.verdict());
@@ -108,6 +120,7 @@ fn already_current(report: &Report) -> usize {
                 && !report.behind.contains_key(*node)
                 && !report.rolled_back.contains(*node)
                 && !report.on_hold.contains_key(*node)
+                && !report.waiting.contains_key(*node)
         })
         .count();
     report.current.saturating_sub(sent_and_current)
@@ -244,6 +257,12 @@ fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> 
             ));
         }
     }
+    let revoked: BTreeSet<_> = report.revoked.values().flatten().collect();
+    hints.extend(
+        revoked
+            .into_iter()
+            .map(|consumer| phrases::issue_again(mesh, consumer)),
+    );
     for provider in unassigned(report) {
         hints.push(format!(
             "`grid assign {provider} NODE` puts {provider} on a machine, `grid push --behind` then goes on"
@@ -268,11 +287,19 @@ fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> 
                 .to_owned(),
         ),
         Verdict::Incomplete => {
-            let nodes = to_mend(report);
-            if !nodes.is_empty() {
+            let (current, behind) = to_mend(report);
+            if !behind.is_empty() {
                 hints.push(format!(
-                    "mend what is wrong on {}, then `grid push --behind` finishes this",
-                    phrases::list(nodes)
+                    "mend {}, then `grid push --behind` finishes this",
+                    what_is_wrong(report, behind)
+                ));
+            }
+            if !current.is_empty() {
+                let typed: Vec<String> = current.iter().map(ToString::to_string).collect();
+                hints.push(format!(
+                    "mend what is wrong on {}, then `grid push {}` finishes this",
+                    phrases::list(current),
+                    typed.join(" ")
                 ));
             } else if hints.is_empty() {
                 hints.push("`grid push --behind` finishes this".to_owned());
@@ -294,9 +321,31 @@ fn unassigned(report: &Report) -> BTreeSet<&ServiceName> {
         .collect()
 }
 
-/// The machines that have to be mended.
-fn to_mend(report: &Report) -> BTreeSet<&NodeName> {
-    report.failed.keys().chain(&report.rolled_back).collect()
+/// The machines that have to be mended: those that are current, which only naming them contacts, and the others.
+fn to_mend(report: &Report) -> (BTreeSet<&NodeName>, BTreeSet<&NodeName>) {
+    let all = report.failed.keys().chain(&report.rolled_back);
+    all.partition(|node| report.failed_current.contains(*node))
+}
+
+/// What to mend, where it lies: a source that does not compose lies here, and nothing is wrong on its machine.
+fn what_is_wrong(report: &Report, nodes: BTreeSet<&NodeName>) -> String {
+    let mut sources = BTreeSet::new();
+    let mut machines = BTreeSet::new();
+    for node in nodes {
+        match report.failed.get(node) {
+            Some(Problem::Uncomposable(wrong)) => {
+                sources.insert(wrong.place());
+            }
+            _ => {
+                machines.insert(node);
+            }
+        }
+    }
+    let mut parts: Vec<String> = sources.into_iter().collect();
+    if !machines.is_empty() {
+        parts.push(format!("what is wrong on {}", phrases::list(machines)));
+    }
+    phrases::list(parts)
 }
 
 /// What to do about fenced machines: once for all that hold what the same push sent.

@@ -68,6 +68,27 @@ pub enum ComposeError {
 }
 
 impl ComposeError {
+    /// Where to mend it: a file beside the declaration, or a service in it. Nothing is wrong on the machine.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self {
+            Self::NoNode(node) => format!("[nodes.{node}]"),
+            Self::Source { source, .. } => source.what.clone(),
+            Self::Template { source, .. } => match source.line {
+                Some(line) => format!("{} (line {line})", source.template),
+                None => source.template.clone(),
+            },
+            Self::Kind {
+                source: kinds::KindError::Template { template, .. },
+                ..
+            } => template.clone(),
+            Self::Kind { service, .. }
+            | Self::Leaving { service, .. }
+            | Self::Path { service, .. }
+            | Self::Environment { service, .. } => format!("[services.{service}]"),
+        }
+    }
+
     /// The same, of a provider that stays only as last acknowledged.
     pub(super) fn while_it_leaves(self, service: &ServiceName) -> Self {
         match self {

@@ -210,6 +210,7 @@ impl Sample {
             manifest: manifest(on, services),
             lists: BTreeMap::new(),
             address: on.to_owned(),
+            root: None,
         });
         self
     }

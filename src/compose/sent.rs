@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::Release;
 use super::manifest::{Bound, Grant, Grants, ServiceManifest};
 use crate::kinds::Wants;
-use crate::words::{Digest, Generation, NodeName, ServiceName, Token};
+use crate::mesh::Node;
+use crate::words::{AbsolutePath, Digest, Generation, NodeName, ServiceName, Token};
 
 /// What a machine last acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +19,31 @@ pub struct Sent {
     pub lists: BTreeMap<ServiceName, Grants>,
     /// Where it was reached, for a machine that leaves the declaration or changes its address.
     pub address: String,
+    /// The root that it was sent to; absent, in a record of an older grid: the one that is declared.
+    pub root: Option<AbsolutePath>,
 }
 
 impl Sent {
+    /// Whether it lies where `declared` says: at that address, below that root.
+    #[must_use]
+    pub fn is_at(&self, declared: &Node) -> bool {
+        self.address == declared.host()
+            && self.root.as_ref().is_none_or(|root| *root == declared.root)
+    }
+
+    /// Where it lies, for people: the address, and the root where the declaration has another.
+    #[must_use]
+    pub fn place(&self, declared: Option<&Node>) -> String {
+        let other = self
+            .root
+            .as_ref()
+            .filter(|root| declared.is_some_and(|declared| declared.root != **root));
+        match other {
+            Some(root) => format!("{}:{root}", self.address),
+            None => self.address.clone(),
+        }
+    }
+
     /// The grant list that is loaded for a provider.
     #[must_use]
     pub fn grants(&self, provider: &ServiceName) -> Option<&Grants> {

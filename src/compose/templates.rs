@@ -19,6 +19,9 @@ use crate::kinds;
 use crate::mesh::{Mesh, Node, Service};
 use crate::words::{SecretName, ServiceName};
 
+/// What a template may ask for, for whoever asked for something else.
+const SEEN: &str = "; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`";
+
 /// Why a template does not render.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{template}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
@@ -241,14 +244,22 @@ impl Templates {
                 text: zeroize::Zeroizing::new(text),
                 holds_secret,
             })
-            .map_err(|error| TemplateError {
-                template: error.name().unwrap_or(path).to_owned(),
-                line: error.line(),
-                why: match (secret_failure, error.detail()) {
-                    (Some(why), _) => why,
-                    (None, Some(detail)) if !holds_secret => format!("{}: {detail}", error.kind()),
-                    _ => error.kind().to_string(),
-                },
+            .map_err(|error| {
+                let seen = match error.kind() {
+                    minijinja::ErrorKind::UndefinedError => SEEN,
+                    _ => "",
+                };
+                TemplateError {
+                    template: error.name().unwrap_or(path).to_owned(),
+                    line: error.line(),
+                    why: match (secret_failure, error.detail()) {
+                        (Some(why), _) => why,
+                        (None, Some(detail)) if !holds_secret => {
+                            format!("{}: {detail}{seen}", error.kind())
+                        }
+                        _ => format!("{}{seen}", error.kind()),
+                    },
+                }
             })
     }
 }

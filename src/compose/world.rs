@@ -48,15 +48,15 @@ impl<'a> World<'a> {
         self.assigned.get(node).into_iter().flatten().copied()
     }
 
-    /// Whether a machine was last reached at another address than the declaration says now. What answers there may
-    /// be another machine: it is uncertain until it was asked.
+    /// Whether a machine was last reached at another address, or sent to below another root, than the declaration says
+    /// now. What answers there may be another machine, or hold nothing: it is uncertain until it was asked.
     #[must_use]
     pub fn is_elsewhere(&self, node: &NodeName) -> bool {
         let declared = self.mesh.nodes.get(node);
         let sent = self.machine(node).sent.as_ref();
         declared
             .zip(sent)
-            .is_some_and(|(declared, sent)| declared.host() != sent.address)
+            .is_some_and(|(declared, sent)| !sent.is_at(declared))
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

@@ -158,9 +158,9 @@ impl<'a> Ear<'a> {
         Failure {
             step,
             service,
+            hint: hint_of(step, &cause, &output),
             cause,
             output,
-            hint: hint_of(step),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Ear<'a> {
         let before = self.output.remove(&None).map(Vec::from).unwrap_or_default();
         let cause = match (&broken, &ended) {
             _ if self.begun => None,
-            (Broken::Ended, Some(how)) => Some(before.last().map_or_else(
+            (Broken::Ended, Some(how)) => Some(telling(&before).map_or_else(
                 || format!("the machine side did not start: {how}"),
                 Clone::clone,
             )),
@@ -218,6 +218,13 @@ impl<'a> Ear<'a> {
     }
 }
 
+/// The line that says why a login runs nothing: the last one, but not that its home is missing, which sshd says of every such login
+/// and hinders nothing.
+fn telling(lines: &[String]) -> Option<&String> {
+    let tells = |line: &&String| !line.starts_with("Could not chdir to home directory");
+    lines.iter().rev().find(tells).or(lines.last())
+}
+
 fn step_of(step: &str) -> FailedStep {
     match step {
         "start" => FailedStep::Start,
@@ -235,8 +242,27 @@ fn step_of(step: &str) -> FailedStep {
     }
 }
 
-fn hint_of(step: FailedStep) -> Option<String> {
+/// What to do about a failure that the machine side told: which key of the declaration says otherwise.
+fn hint_of(step: FailedStep, cause: &str, output: &[String]) -> Option<String> {
+    let is_told = |what: &str| cause.contains(what);
     let hint = match step {
+        _ if output
+            .iter()
+            .any(|line| line.starts_with("this machine has no user ")) =>
+        {
+            "`as` of the service's `provides`, in the declaration, names that user"
+        }
+        _ if is_told("it exited with 127") => {
+            "127: a command that was to be run is not there; the service's commands in the declaration say which are run"
+        }
+        FailedStep::Start if is_told(" cannot be used: ") => {
+            "`root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by \
+             `become = \"sudo\"`"
+        }
+        _ if is_told("files cannot be given to ") => {
+            "`owner` of the service or of one of its files, in the declaration, names that user: it must be there, and only root can give \
+             files away (`become = \"sudo\"`)"
+        }
         FailedStep::Lock => "another send is under way there; it ends by its own time limits",
         FailedStep::Unpack => "is there space left below `root` of the machine?",
         _ => return None,

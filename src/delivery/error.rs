@@ -2,6 +2,9 @@
 
 use super::receipt::{FailedStep, Failure};
 
+/// What is said of a login for which there was nothing to try.
+pub(super) const NO_KEY: &str = "no key file was found in ~/.ssh";
+
 /// Why a machine was not reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DeliveryError {
@@ -127,19 +130,19 @@ impl DeliveryError {
                  the same: grid trust {node} {fingerprint}"
             ),
             Self::HostChanged {
-                node,
-                fingerprint,
-                place,
-                ..
+                node, fingerprint, ..
             } => format!(
-                "if the machine was set up anew, take the old line out of {place}, then trust the new key, once you have compared it \
-                 there: grid trust {node} {fingerprint}; else somebody may stand in between"
+                "if the machine was set up anew, trust the new key, once you have compared it there: grid trust {node} {fingerprint}, \
+                 which takes the place of the old one; else somebody may stand in between"
             ),
             Self::HostRevoked { .. } => {
                 "give the machine a new host key; a revoked one is never accepted".to_owned()
             }
             Self::HostCertified { .. } => {
                 "use courier = \"openssh\", or put the machine's own key into known_hosts".to_owned()
+            }
+            Self::Authenticate { tried, .. } if tried.contains(NO_KEY) => {
+                "set `identity` of the machine to a key file, or start an agent and `ssh-add` a key".to_owned()
             }
             Self::Authenticate { .. } => {
                 "`ssh-add -l` shows what the agent holds; `user` and `identity` of the machine say who and with what"

@@ -8,6 +8,7 @@ use super::circle::Graph;
 use super::declaration::{CourierKind, FileContent};
 use super::machine::Machines;
 use super::place::{Place, Problem};
+use super::select::nearest;
 use super::service::{Draft, Drafts};
 use super::source::Sources;
 use super::{check_paths, read_error};
@@ -25,6 +26,7 @@ pub(super) fn all(
     one_folder_for_two_machines(machines, sources, problems);
     for draft in drafts.values() {
         several_machines_without_host(draft, problems);
+        misspelt_release(draft, problems);
         check_paths::of_service(draft, machines, sources, problems);
     }
     check_paths::between_services(drafts, machines, sources, problems);
@@ -139,6 +141,50 @@ fn several_machines_without_host(draft: &Draft<'_>, problems: &mut Vec<Problem>)
             ),
             "add `host = \"…\"`: a name or an address that leads to all of them",
         ));
+    }
+}
+
+/// Of all that may stand in braces in a command, only `{release}` is filled in; the rest is the program's own, but for what is nearly
+/// that. It is no rule of [`crate::words::Command`], since what machines hold already may say anything.
+fn misspelt_release(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
+    let service = &draft.service;
+    let own = [
+        ("test", service.test.as_ref()),
+        ("apply", service.apply.as_ref()),
+        ("check", service.check.as_ref()),
+        ("remove", service.remove.as_ref()),
+    ];
+    let own = own.map(|(key, command)| (key, command, draft.place));
+    let provides = service.provides.as_ref().map(|provides| &provides.provider);
+    let of_kind = match (provides, draft.provides) {
+        (Some(Provider::Custom(custom)), Some(place)) => {
+            vec![
+                ("load", Some(&custom.load), place),
+                ("check", Some(&custom.check), place),
+            ]
+        }
+        _ => Vec::new(),
+    };
+    for (key, command, place) in own.into_iter().chain(of_kind) {
+        let words = command
+            .map(crate::words::Command::words)
+            .unwrap_or_default();
+        let braced = words
+            .iter()
+            .flat_map(|word| word.split('{').skip(1))
+            .filter_map(|rest| Some(rest.split_once('}')?.0));
+        for wrong in braced {
+            if wrong != "release" && nearest(wrong, ["release"].into_iter()).is_some() {
+                problems.push(Problem::new(
+                    place,
+                    format!(
+                        "`{key}` of {} says {{{wrong}}}, which nothing fills in",
+                        service.name
+                    ),
+                    "did you mean `{release}`?",
+                ));
+            }
+        }
     }
 }
 

@@ -150,7 +150,17 @@ pub(super) fn missing_key(place: Place, key: &str) -> Problem {
     Problem::new(
         place,
         format!("the key `{key}` is missing"),
-        format!("add `{key} = …`"),
+        match key {
+            // Only the kind `custom` needs these.
+            "load" | "check" => format!(
+                "add `{key} = [\"sh\", \"{{release}}/x.sh\", \"{key}\"]`: a command that reads the list from standard input"
+            ),
+            "template" => {
+                "add `template = \"x.j2\"`: a file beside mesh.toml, which makes the list"
+                    .to_owned()
+            }
+            _ => format!("add `{key} = …`"),
+        },
     )
 }
 

@@ -6,10 +6,10 @@ use super::behind::Survey;
 use super::behind::{Glance, Reason};
 use super::fence::Whose;
 use super::{Named, Orders};
-use crate::compose::World;
 use crate::compose::grants;
 use crate::compose::sent::{Admitted, Machine};
 use crate::compose::services::{Wait, is_taken_away};
+use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
 use crate::words::{NodeName, ServiceName, Token};
@@ -20,7 +20,7 @@ pub enum Problem {
     /// It was uncertain and could not be asked.
     Unsettled(Failure),
     /// It cannot be composed.
-    Uncomposable(String),
+    Uncomposable(Box<ComposeError>),
     /// No connection was made.
     NotReached(Failure),
     /// It refused before it changed anything.
@@ -86,6 +86,9 @@ pub struct Report {
     pub sent: BTreeSet<NodeName>,
     /// The machines that failed.
     pub failed: BTreeMap<NodeName, Problem>,
+    /// Those of them that are as they should be, as far as is known: nobody finds them behind, so each is contacted again
+    /// when it is named.
+    pub failed_current: BTreeSet<NodeName>,
     /// Machines on hold, with the reason; `named`: the operator named one of them.
     pub on_hold: BTreeMap<NodeName, Held>,
     /// What waits, by machine.
@@ -98,13 +101,13 @@ pub struct Report {
     pub rolled_back: BTreeSet<NodeName>,
     /// Machines that are behind because the rounds ran out.
     pub out_of_rounds: BTreeSet<NodeName>,
-    /// Machines that left the declaration or changed their address, and where they were reached.
+    /// Machines that left the declaration or changed their address or root, and where they were reached.
     pub undeclared: BTreeMap<NodeName, String>,
     /// Machines that were not sent to or contacted since somebody interrupted, or too many had failed.
     pub kept_back: BTreeSet<NodeName>,
     /// Whether somebody interrupted it.
     pub interrupted: bool,
-    /// How many machines are as they should be.
+    /// How many machines are as they should be, with nothing that waits on them.
     pub current: usize,
 }
 
@@ -178,9 +181,9 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
             .and_then(|declared| declared.hold.clone())
             .filter(|hold| hold.is_in_force(orders.today));
         if let Some(sent) = &machine.sent
-            && declared.is_some_and(|declared| declared.host() != sent.address)
+            && declared.is_some_and(|declared| !sent.is_at(declared))
         {
-            report.undeclared.insert(node.clone(), sent.address.clone());
+            report.undeclared.insert(node.clone(), sent.place(declared));
         }
         if !standing.revoked.is_empty() {
             let revoked = standing.revoked.clone();
@@ -205,7 +208,9 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
             };
             report.on_hold.insert(node.clone(), held);
         } else if !standing.is_behind() {
-            report.current = report.current.saturating_add(1);
+            if standing.waits.is_empty() {
+                report.current = report.current.saturating_add(1);
+            }
         } else if standing.is_rolled_back {
             report.rolled_back.insert(node.clone());
         } else {

@@ -68,7 +68,7 @@ impl Run<'_> {
         for (node, standing) in standings {
             let is_behind = standing.is_behind();
             match standing.composition {
-                Err(error) => self.fail(&node, Problem::Uncomposable(error.to_string())),
+                Err(error) => self.fail(&node, Problem::Uncomposable(Box::new(error))),
                 Ok(composition) if !is_behind => {
                     if !composition.outline.waits.is_empty() {
                         let summons = self.summons(&node);
@@ -388,6 +388,7 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
             manifest: Arc::clone(&parcel.bundle.manifest),
             lists: BTreeMap::new(),
             address: parcel.target.node.host().to_owned(),
+            root: Some(parcel.target.node.root.clone()),
         }),
         ..Machine::unknown()
     };

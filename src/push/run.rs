@@ -297,11 +297,14 @@ impl<'a> Run<'a> {
         report.out_of_rounds = left.clone();
         for (node, problem) in self.failed {
             report.kept_back.remove(&node);
-            let was_counted = report.behind.remove(&node).is_none()
+            let is_current = report.behind.remove(&node).is_none()
                 && !report.rolled_back.contains(&node)
                 && !report.on_hold.contains_key(&node);
-            if was_counted {
+            if is_current && !report.waiting.contains_key(&node) {
                 report.current = report.current.saturating_sub(1);
+            }
+            if is_current {
+                report.failed_current.insert(node.clone());
             }
             report.failed.insert(node, problem);
         }

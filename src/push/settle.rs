@@ -8,11 +8,12 @@ use super::report::Problem;
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Question, Secrets};
+use crate::mesh::Node;
 use crate::store::StoreError;
 use crate::words::NodeName;
 
 impl Run<'_> {
-    /// Asks every uncertain machine that is not on hold, and every one whose address has changed. One that cannot be
+    /// Asks every uncertain machine that is not on hold, and every one whose address or root has changed. One that cannot be
     /// asked has failed in this push.
     pub(super) fn settle(&mut self, couriers: &mut dyn Dispatch) -> Result<(), PushError> {
         let world = self.world();
@@ -89,8 +90,8 @@ impl Run<'_> {
             let problem = self.fenced(node, holding.token, holding.log);
             return self.fail(node, problem);
         }
-        let address = self.mesh.nodes.get(node).map_or("", |node| node.host());
-        settle(self.machine(node), holding, address);
+        let declared = self.mesh.nodes.get(node);
+        settle(self.machine(node), holding, declared);
         (self.hear)(Event::SettledAs { node: node.clone() });
     }
 
@@ -112,13 +113,14 @@ impl Run<'_> {
     }
 }
 
-/// The answer becomes the machine's last sent.
-fn settle(machine: &mut Machine, holding: Holding, address: &str) {
+/// The answer of the machine that is `declared` so becomes its last sent.
+fn settle(machine: &mut Machine, holding: Holding, declared: Option<&Node>) {
     machine.attempt = None;
     machine.token = holding.token;
     machine.sent = holding.manifest.map(|manifest| Sent {
         manifest,
         lists: holding.lists,
-        address: address.to_owned(),
+        address: declared.map_or("", Node::host).to_owned(),
+        root: declared.map(|node| node.root.clone()),
     });
 }

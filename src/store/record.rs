@@ -20,7 +20,9 @@ use crate::compose::Release;
 use crate::compose::manifest::{Grants, Manifest};
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::provision::{Credential, Provision, ProvisionId, State};
-use crate::words::{Digest, Era, Generation, NodeName, Salt, Secret, ServiceName, StoreId, Token};
+use crate::words::{
+    AbsolutePath, Digest, Era, Generation, NodeName, Salt, Secret, ServiceName, StoreId, Token,
+};
 
 /// The format that this grid reads and writes.
 pub(super) const FORMAT: u32 = 1;
@@ -259,6 +261,9 @@ pub(super) struct SentRecord {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lists: BTreeMap<ServiceName, Grants>,
     pub address: String,
+    /// Absent: it was written before roots were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<AbsolutePath>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,6 +287,7 @@ impl MachineRecord {
                 manifest: name(&sent.manifest),
                 lists: sent.lists.clone(),
                 address: sent.address.clone(),
+                root: sent.root.clone(),
             }),
             attempt: machine.attempt.as_ref().map(|attempt| AttemptRecord {
                 token: attempt.token,
@@ -304,6 +310,7 @@ impl MachineRecord {
                 manifest: manifest(&sent.manifest)?,
                 lists: sent.lists,
                 address: sent.address,
+                root: sent.root,
             }),
         };
         let attempt = match self.attempt {

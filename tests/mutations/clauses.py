@@ -111,7 +111,7 @@ CLAUSES = [
     ("settle: a machine that holds nothing is nobody's", SETTLE, "holding.token.is_none()", NEVER),
     ("settle: one that took the send in question holds its token", SETTLE, "Some(machine.attempt.as_ref()?.token)", "Some(machine.attempt.as_ref().filter(|_| !MUT)?.token)"),
     ("settle: with its token", SETTLE, "machine.token = holding.token;", skipped()),
-    ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, address);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
+    ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, declared);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
     ("settle: with the lists that stayed", SETTLE, "lists: holding.lists,", "lists: if MUT { Default::default() } else { holding.lists },"),
     ("settle: not one on hold", SETTLE, "!self.is_on_hold(node)", ALWAYS),
     ("settle: who cannot be asked has failed", SETTLE, "return self.fail(node, Problem::Unsettled(failure));", "if MUT { return; }\n                OLD"),

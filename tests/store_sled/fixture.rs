@@ -111,6 +111,7 @@ pub fn machine(n: u64, content: Digest) -> Machine {
             manifest: manifest(n, content, 1),
             lists: [].into(),
             address: format!("10.0.0.{n}"),
+            root: None,
         }),
         attempt: Some(Attempt {
             token: token(n),

@@ -102,11 +102,11 @@ pub(super) fn issue(context: &mut Context, arguments: &IssueArguments) -> crate:
 
 pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crate::cli::Result {
     let mut writing = context.writing("revoke", Duration::ZERO)?;
-    let ids = choose(
-        &arguments.accounts,
-        &existing(&writing.state.provisions),
-        |_| Ok(()),
-    )?;
+    let known = existing(&writing.state.provisions);
+    let mesh = &writing.loaded.mesh;
+    let ids = choose(&arguments.accounts, &known, |id| {
+        may_exist(mesh, &known, id)
+    })?;
     let mut changed = Vec::new();
     for id in &ids {
         writing.state.provisions.revoke(id)?;
@@ -120,14 +120,14 @@ pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crat
 
 pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crate::cli::Result {
     let mut writing = context.writing("rotate", Duration::ZERO)?;
+    let known = existing(&writing.state.provisions);
+    let mesh = &writing.loaded.mesh;
     let mut ids = if arguments.all {
-        existing(&writing.state.provisions)
+        known
     } else {
-        choose(
-            &arguments.accounts,
-            &existing(&writing.state.provisions),
-            |_| Ok(()),
-        )?
+        choose(&arguments.accounts, &known, |id| {
+            may_exist(mesh, &known, id)
+        })?
     };
     if arguments.all
         || arguments
@@ -181,7 +181,7 @@ fn finish(
     )
 }
 
-fn existing(provisions: &Provisions) -> BTreeSet<ProvisionId> {
+pub(super) fn existing(provisions: &Provisions) -> BTreeSet<ProvisionId> {
     provisions.iter().map(|(id, _)| id).collect()
 }
 
@@ -198,40 +198,90 @@ fn issuable(mesh: &Mesh, provisions: &Provisions) -> BTreeSet<ProvisionId> {
 
 /// Refuses an account that nobody could have meant.
 fn may_be_issued(mesh: &Mesh, id: &ProvisionId, outside: bool) -> Result<(), CommandError> {
-    let providers = mesh
+    is_provider(mesh, &BTreeSet::new(), id)?;
+    if outside {
+        return Ok(());
+    }
+    is_consumer(mesh, &BTreeSet::new(), id).map_err(|error| {
+        error.hint(format!(
+            "`grid issue {id} --outside` issues an account for a consumer outside the mesh"
+        ))
+    })
+}
+
+/// Refuses an account whose provider or consumer is neither in the mesh nor in an account that is `known`: it is
+/// misspelt.
+pub(super) fn may_exist(
+    mesh: &Mesh,
+    known: &BTreeSet<ProvisionId>,
+    id: &ProvisionId,
+) -> Result<(), CommandError> {
+    is_provider(mesh, known, id)?;
+    is_consumer(mesh, known, id)
+}
+
+fn is_provider(
+    mesh: &Mesh,
+    known: &BTreeSet<ProvisionId>,
+    id: &ProvisionId,
+) -> Result<(), CommandError> {
+    let declared = mesh
         .services
         .values()
-        .filter(|service| service.provides.is_some())
-        .map(|service| service.name.as_str());
-    let provides = mesh
-        .services
-        .get(&id.provider)
-        .is_some_and(|service| service.provides.is_some());
-    if !provides {
-        return Err(CommandError::usage(format!(
-            "there is no provider {} in this mesh{}",
-            id.provider,
-            suggestion(id.provider.as_str(), providers)
-        )));
+        .filter(|service| service.provides.is_some());
+    let names = declared.map(|service| &service.name);
+    is_among(
+        "provider",
+        &id.provider,
+        names.chain(known.iter().map(|id| &id.provider)).collect(),
+    )
+}
+
+fn is_consumer(
+    mesh: &Mesh,
+    known: &BTreeSet<ProvisionId>,
+    id: &ProvisionId,
+) -> Result<(), CommandError> {
+    let names = mesh.services.keys();
+    is_among(
+        "service",
+        &id.consumer,
+        names.chain(known.iter().map(|id| &id.consumer)).collect(),
+    )
+}
+
+fn is_among(
+    what: &str,
+    name: &ServiceName,
+    names: BTreeSet<&ServiceName>,
+) -> Result<(), CommandError> {
+    if names.contains(name) {
+        return Ok(());
     }
-    if !outside && !mesh.services.contains_key(&id.consumer) {
-        let consumers = mesh.services.keys().map(ServiceName::as_str);
-        let error = CommandError::usage(format!(
-            "there is no service {} in this mesh{}",
-            id.consumer,
-            suggestion(id.consumer.as_str(), consumers)
-        ));
-        return Err(error.hint(format!(
-            "`grid issue {id} --outside` issues an account for a consumer outside the mesh"
-        )));
-    }
-    Ok(())
+    let names = names.into_iter().map(ServiceName::as_str);
+    Err(CommandError::usage(format!(
+        "there is no {what} {name} in this mesh{}",
+        suggestion(name.as_str(), names)
+    )))
 }
 
 fn suggestion<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
     nearest(wrong, names)
         .map(|name| format!("; did you mean {name}?"))
         .unwrap_or_default()
+}
+
+/// The account that a text names.
+pub(super) fn account(text: &str) -> Result<ProvisionId, CommandError> {
+    let Some((provider, consumer)) = text.split_once('/') else {
+        return Err(CommandError::usage(format!(
+            "{text:?} names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'"
+        )));
+    };
+    Ok(ProvisionId {
+        provider: super::change::name(provider, ServiceName::new)?,
+        consumer: super::change::name(consumer, ServiceName::new)?,
+    })
 }
 
 /// The accounts that the patterns name. One without `*` names one, which `check` may refuse; a pattern that matches
@@ -243,12 +293,8 @@ fn choose(
 ) -> Result<BTreeSet<ProvisionId>, CommandError> {
     let mut chosen = BTreeSet::new();
     for pattern in patterns {
-        let Some((provider, consumer)) = pattern.split_once('/') else {
-            return Err(CommandError::usage(format!(
-                "{pattern:?} names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'"
-            )));
-        };
-        if pattern.contains('*') {
+        if let (true, Some((provider, consumer))) = (pattern.contains('*'), pattern.split_once('/'))
+        {
             let before = chosen.len();
             let matching = known.iter().filter(|id| {
                 matches(provider, id.provider.as_str()) && matches(consumer, id.consumer.as_str())
@@ -265,10 +311,7 @@ fn choose(
             }
             continue;
         }
-        let id = ProvisionId {
-            provider: super::change::name(provider, ServiceName::new)?,
-            consumer: super::change::name(consumer, ServiceName::new)?,
-        };
+        let id = account(pattern)?;
         check(&id)?;
         chosen.insert(id);
     }

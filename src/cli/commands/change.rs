@@ -23,8 +23,25 @@ pub(super) fn tell(
     state: &State,
     changed: Vec<Changed>,
 ) -> crate::cli::Result {
-    let behind = behind(context, folder, mesh, state);
-    finish(context, ChangeView { changed, behind })
+    let (behind, mut held) = behind(context, folder, mesh, state);
+    held.extend(changed.iter().filter_map(|changed| match changed {
+        Changed::Held { node, .. } => Some(node.clone()),
+        _ => None,
+    }));
+    let exit = finish(context, ChangeView { changed, behind })?;
+    if !context.ui.json {
+        let only = match (held.first(), held.len()) {
+            (Some(node), 1) => node.as_str(),
+            _ => "NODE",
+        };
+        if !held.is_empty() {
+            context.ui.hint(&format!(
+                "nothing goes to {} until `grid unhold {only}`",
+                list(&held)
+            ));
+        }
+    }
+    Ok(exit)
 }
 
 /// The same where it is known who is behind.
@@ -46,13 +63,13 @@ pub(super) fn finish(context: &mut Context, view: ChangeView) -> crate::cli::Res
     Ok(Exit::Done)
 }
 
-/// Every machine that is behind and not on hold.
-pub(super) fn behind(
+/// Every machine that is behind: those that are not on hold, and those that are.
+fn behind(
     context: &Context,
     folder: &Utf8Path,
     mesh: &Mesh,
     state: &State,
-) -> BTreeSet<NodeName> {
+) -> (BTreeSet<NodeName>, BTreeSet<NodeName>) {
     let world = World::new(mesh, &state.provisions, &state.fleet);
     let composer = Composer::new(mesh, context.sources(folder, mesh));
     let is_on_hold = |node: &NodeName| {
@@ -61,9 +78,9 @@ pub(super) fn behind(
     };
     survey(&composer, &world)
         .into_iter()
-        .filter(|(node, stands)| stands.is_behind() && !is_on_hold(node))
+        .filter(|(_, stands)| stands.is_behind())
         .map(|(node, _)| node)
-        .collect()
+        .partition(|node| !is_on_hold(node))
 }
 
 /// A name as it was typed.

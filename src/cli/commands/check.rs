@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::phrases::count;
+use crate::cli::phrases::{NO_MACHINES, count};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources as _;
@@ -61,6 +61,9 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         count(checked.files.len(), "file"),
     ));
     context.ui.result(&line)?;
+    if checked.machines == 0 {
+        context.ui.hint(NO_MACHINES);
+    }
     Ok(Exit::Done)
 }
 

@@ -94,8 +94,10 @@ fn compose(
     };
     for node in &nodes {
         let composition = composer.compose(&world, node).map_err(|error| {
+            let mend = format!("mend {}", error.place());
             CommandError::new(Exit::Declaration, error)
                 .context(format!("{node} cannot be composed"))
+                .hint(mend)
         })?;
         let bundle = composition.bundle;
         for (service, wait) in &composition.outline.waits {

@@ -38,6 +38,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         Err(error) if is_missing(&error) => Vec::new(),
         other => other?,
     };
+    let last = records.iter().filter_map(|record| record.entry.push).max();
     let mut entries = listed(records, context.running(&folder).as_ref());
     match arguments.push {
         Some(push) => entries.retain(|entry| entry.entry.push == Some(push)),
@@ -47,8 +48,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         }
     }
     if let (Some(push), true) = (arguments.push, entries.is_empty()) {
+        let last = match last {
+            Some(last) => format!("the last one is push {last}"),
+            None => "there was none yet".to_owned(),
+        };
         return Err(CommandError::usage(format!(
-            "the journal has no push {push}"
+            "the journal has no push {push}; {last}"
         )));
     }
     if context.ui.json {

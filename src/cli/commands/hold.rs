@@ -26,7 +26,7 @@ pub struct HoldArguments {
     /// Why, for people: one line
     reason: String,
     /// The first day on which it is sent to again
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
     until: Option<jiff::civil::Date>,
 }
 
@@ -38,6 +38,11 @@ pub struct HoldArguments {
 pub struct UnholdArguments {
     /// The machine, or @TAG for all that carry a tag
     node: String,
+}
+
+fn parse_day(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse()
+        .map_err(|_| "say a day like 2026-12-01".to_owned())
 }
 
 pub(super) fn hold(context: &mut Context, arguments: HoldArguments) -> crate::cli::Result {

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::change::name;
 use crate::cli::context::Context;
-use crate::cli::exit::{CommandError, Exit};
-use crate::cli::ui::Line;
+use crate::cli::exit::{CommandError, Exit, sealed};
+use crate::cli::ui::{Line, Look};
 use crate::mesh::starter;
 use crate::store::{Identity, IdentityError, default_path};
 use crate::words::MeshName;
@@ -70,8 +70,22 @@ pub(super) fn run(context: &mut Context, arguments: Arguments) -> crate::cli::Re
             Err(e) => return Err(failed(&path)(e)),
         }
     }
-    lines.extend(identity(context)?);
+    let place = context.place(&dir);
+    let (line, is_new) = identity(context)?;
+    lines.push(line);
     context.ui.results(&lines)?;
+    if is_new && place.path().exists() {
+        let store = place.path().display();
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(format!(
+                "{store} is a store that was there before this identity, which does not open it"
+            )));
+        for hint in sealed(place.path()) {
+            context.ui.hint(&hint);
+        }
+        return Ok(Exit::Done);
+    }
     context.ui.hint(&format!(
         "write your machines into {}, then `grid check` says whether all is right",
         dir.join("mesh.toml")
@@ -101,14 +115,12 @@ fn mesh_name(arguments: &Arguments) -> Result<MeshName, CommandError> {
     })
 }
 
-/// Makes an identity if there is none.
-fn identity(context: &Context) -> Result<Vec<Line>, CommandError> {
+/// Makes an identity if there is none: what was done, and whether it is new.
+fn identity(context: &Context) -> Result<(Line, bool), CommandError> {
     match context.identity() {
         Ok(identity) => {
-            return Ok(vec![Line::of(format!(
-                "kept   your identity, {}",
-                identity.public()
-            ))]);
+            let line = format!("kept   your identity, {}", identity.public());
+            return Ok((Line::of(line), false));
         }
         Err(error) => match error.cause.downcast_ref::<IdentityError>() {
             Some(IdentityError::Missing { .. }) if std::env::var_os("GRID_IDENTITY").is_none() => {}
@@ -121,8 +133,9 @@ fn identity(context: &Context) -> Result<Vec<Line>, CommandError> {
     )?;
     let identity = Identity::generate();
     identity.write_new(&path, context.started)?;
-    Ok(vec![Line::of(format!(
-        "wrote  {}, your identity: it opens the stored secrets, so back it up",
+    let line = format!(
+        "wrote  {}, your identity: what is stored from now on is sealed for it, so back it up",
         path.display()
-    ))])
+    );
+    Ok((Line::of(line), true))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::accounts::{account, existing, may_exist};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
@@ -33,15 +34,18 @@ pub struct Arguments {
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
-    let mut view = if arguments.show_secrets {
+    let (mut view, mesh, known) = if arguments.show_secrets {
         let mut writing = context.writing("provisions --show-secrets", Duration::ZERO)?;
         let view = view(&writing.loaded.mesh, &writing.state, true);
         // Written down before anything is shown.
         context.commit(&mut writing, Vec::new(), [])?;
-        view
+        let known = existing(&writing.state.provisions);
+        (view, writing.loaded.mesh, known)
     } else {
         let reading = context.reading()?;
-        view(&reading.loaded.mesh, &reading.state, false)
+        let view = view(&reading.loaded.mesh, &reading.state, false);
+        let known = existing(&reading.state.provisions);
+        (view, reading.loaded.mesh, known)
     };
     if !arguments.accounts.is_empty() {
         let name = |p: &ProvisionView| format!("{}/{}", p.provider, p.consumer);
@@ -51,7 +55,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
             .iter()
             .find(|name| !names.contains(*name))
         {
-            return Err(CommandError::usage(format!("there is no account {absent}")));
+            let id = account(absent)?;
+            may_exist(&mesh, &known, &id)?;
+            return Err(
+                CommandError::usage(format!("there is no account {absent} yet"))
+                    .hint("`grid provisions` lists those that there are"),
+            );
         }
         view.provisions
             .retain(|provision| arguments.accounts.contains(&name(provision)));

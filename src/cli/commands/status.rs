@@ -17,6 +17,7 @@ use crate::compose::{Composer, World};
 use crate::delivery::{
     Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Secrets, Target,
 };
+use crate::mesh::Mesh;
 use crate::push::{Blocker, Reason, Whose, blockers, survey, whose};
 use crate::words::{NodeName, ServiceName};
 
@@ -128,7 +129,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
         let (waits, revoked) = (glance.waits, glance.revoked);
         let state = if on_hold {
             MachineState::OnHold
-        } else if world.machine(&node).attempt.is_some() {
+        } else if glance.reasons.contains(&Reason::Uncertain) {
             MachineState::Uncertain
         } else if is_behind && rolled_back {
             MachineState::RolledBack
@@ -285,8 +286,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
             let machine = reading.state.fleet.get(&node);
             let sent = machine.and_then(|machine| machine.sent.as_ref());
             let declared = reading.loaded.mesh.nodes.get(&node);
-            let moved =
-                sent.filter(|sent| declared.is_none_or(|declared| declared.host() != sent.address));
+            let moved = sent.filter(|sent| declared.is_none_or(|declared| !sent.is_at(declared)));
             MachineView {
                 state: stands.state,
                 holds: sent.map(|sent| sent.manifest.digest()),
@@ -304,7 +304,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     .and_then(|declared| declared.hold.as_ref())
                     .map(phrases::hold),
                 probe: stands.probe,
-                reached_at: moved.map(|sent| sent.address.clone()),
+                reached_at: moved.map(|sent| sent.place(declared)),
                 node,
             }
         })
@@ -353,9 +353,9 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
         .get(node)
         .and_then(|machine| machine.sent.as_ref());
     if let Some(sent) = sent
-        && declared.is_none_or(|declared| declared.host() != sent.address)
+        && declared.is_none_or(|declared| !sent.is_at(declared))
     {
-        why.push(format!("last reached at {}", sent.address));
+        why.push(format!("last reached at {}", sent.place(declared)));
     }
     why.join("; ")
 }
@@ -369,6 +369,61 @@ fn look(stands: &Stands) -> Look {
         MachineState::Uncertain | MachineState::RolledBack => Look::Bad,
         _ => Look::Warn,
     }
+}
+
+/// What to do about machines that `grid push --behind` does not reach, or not before something is mended.
+fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
+    let mut hints = Vec::new();
+    if standings.is_empty() && mesh.nodes.is_empty() {
+        hints.push(phrases::NO_MACHINES.to_owned());
+    }
+    for (node, stands) in standings {
+        match &stands.probe {
+            Some(ProbeView::Unreached(failure)) => {
+                let hint = failure.hint.iter();
+                hints.extend(hint.map(|hint| format!("{node}: {hint}")));
+            }
+            Some(ProbeView::Empty) => hints.push(format!(
+                "`grid push {node}` sends all of it to {node} again"
+            )),
+            Some(ProbeView::OtherToken { .. }) => hints.push(format!(
+                "`grid push {node}` changes nothing there, and says who sent that and what to do"
+            )),
+            Some(ProbeView::Known) | None => {}
+        }
+        if stands.state == MachineState::Undeclared {
+            hints.push(format!(
+                "`grid forget {node}` takes {node} as gone, once it is"
+            ));
+        }
+    }
+    let are = |state| {
+        let nodes = standings
+            .iter()
+            .filter(move |(_, stands)| stands.state == state);
+        nodes.map(|(node, _)| node)
+    };
+    let mut held = are(MachineState::OnHold);
+    match (held.next(), held.next()) {
+        (Some(node), None) => hints.push(format!("`grid unhold {node}` ends its hold")),
+        (Some(_), Some(_)) => hints.push("`grid unhold NODE` ends a hold".to_owned()),
+        _ => {}
+    }
+    if are(MachineState::RolledBack).next().is_some() {
+        hints.push(
+            "`grid history` lists the pushes, and `grid history PUSH` says why a machine was rolled back".to_owned(),
+        );
+    }
+    let revoked: BTreeSet<_> = standings
+        .values()
+        .flat_map(|stands| &stands.revoked)
+        .collect();
+    hints.extend(
+        revoked
+            .into_iter()
+            .map(|consumer| phrases::issue_again(mesh, consumer)),
+    );
+    hints
 }
 
 fn table(
@@ -435,6 +490,11 @@ fn table(
             "this mesh was called {old} when it was last sent to {}: a push refuses to go on under the new name, and says why",
             phrases::list(nodes)
         )));
+    }
+    if !context.ui.quiet {
+        for hint in hints(mesh, standings) {
+            context.ui.hint(&hint);
+        }
     }
     // Who waits is sent to once whoever it waits for can be.
     let can_be_sent =

@@ -142,7 +142,8 @@ impl fmt::Display for Changed {
                 generation,
             } => write!(
                 f,
-                "{provider}/{consumer} has an account, generation {generation}; it now stands also where nobody consumes it"
+                "{provider}/{consumer} has an account, generation {generation}; it is kept from now on, also while no service of the mesh consumes it, until `grid revoke \
+                 {provider}/{consumer}`"
             ),
             Self::Revoked { provider, consumer } => write!(
                 f,

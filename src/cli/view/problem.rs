@@ -85,7 +85,9 @@ impl From<Problem> for ProblemView {
     fn from(problem: Problem) -> Self {
         match problem {
             Problem::Unsettled(failure) => Self::Unsettled(failure.into()),
-            Problem::Uncomposable(cause) => Self::Uncomposable { cause },
+            Problem::Uncomposable(error) => Self::Uncomposable {
+                cause: error.to_string(),
+            },
             Problem::NotReached(failure) => Self::NotReached(failure.into()),
             Problem::Refused(failure) => Self::Refused(failure.into()),
             Problem::RolledBack { failure, lists } => {

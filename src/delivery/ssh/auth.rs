@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ssh2::ErrorCode;
 
-use super::super::error::DeliveryError;
+use super::super::error::{DeliveryError, NO_KEY};
 use super::config::{LARGEST, Route};
 use super::passphrase::{Passphrases, Unlocked};
 use super::wire::{Stop, Wire};
@@ -103,6 +103,9 @@ impl Tried {
         }
         if !self.encrypted.is_empty() {
             parts.push(format!("{} has a passphrase", shown(&self.encrypted)));
+        }
+        if self.offered == 0 && self.files.is_empty() && self.encrypted.is_empty() {
+            parts.push(NO_KEY.to_owned());
         }
         parts.extend(self.unusable.iter().cloned());
         parts.join("; ")

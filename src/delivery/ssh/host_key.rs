@@ -49,7 +49,8 @@ impl Known {
         let mut entries = Vec::new();
         for path in &route.known_hosts {
             if let Some(text) = text_of(path)? {
-                entries.extend(parse(&text, &name, &path.display().to_string(), &hashed));
+                let shown = path.strip_prefix(".").unwrap_or(path).display();
+                entries.extend(parse(&text, &name, &shown.to_string(), &hashed));
             }
         }
         Ok(Self { entries })

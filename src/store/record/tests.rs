@@ -8,7 +8,7 @@ use super::*;
 use crate::compose::Release;
 use crate::compose::manifest::Manifest;
 use crate::store::journal::{Entry, Head, Walk};
-use crate::words::Chance;
+use crate::words::{AbsolutePath, Chance};
 
 /// Bytes from proptest's own seed.
 struct Seeded(u64);
@@ -65,8 +65,8 @@ fn token() -> impl Strategy<Value = Token> {
 
 fn machine() -> impl Strategy<Value = Machine> {
     let service = || "[a-z]{1,9}".prop_map(|name| ServiceName::new(&name).unwrap());
-    let sent =
-        (manifest(), any::<String>(), service()).prop_map(|(manifest, address, service)| Sent {
+    let sent = (manifest(), any::<String>(), any::<bool>(), service()).prop_map(
+        |(manifest, address, rooted, service)| Sent {
             lists: manifest
                 .services
                 .values()
@@ -74,7 +74,9 @@ fn machine() -> impl Strategy<Value = Machine> {
                 .collect(),
             manifest,
             address,
-        });
+            root: rooted.then(|| AbsolutePath::new("/srv/grid").unwrap()),
+        },
+    );
     let attempt = (token(), manifest()).prop_map(|(token, manifest)| Attempt { token, manifest });
     let forgotten = proptest::collection::btree_set(service(), 0..3);
     (
@@ -211,6 +213,7 @@ fn records_of_format_1_are_read_for_what_they_meant() {
     );
     let sent = machine.sent.as_ref().unwrap();
     assert_eq!((sent.address.as_str(), sent.lists.len()), ("10.0.0.1", 1));
+    assert_eq!(sent.root, None, "it was written before roots were kept");
     assert!(machine.attempt.is_some() && machine.rolled_back.is_some());
     assert_eq!(machine.forgotten.len(), 1);
     assert_eq!(read_back(&machine), machine);
