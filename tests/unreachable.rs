@@ -229,6 +229,13 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
         let next = line(&told, &format!("! next: {machine}: "));
         assert!(next.contains(hint), "{next}");
     }
+    // A probe says the same to do.
+    let probe = ["status", "--probe", "changed", "refused"];
+    let probed = field.told(&field.bench.grid(&probe).exits(0));
+    for machine in ["changed", "refused"] {
+        let next = format!("! next: {machine}: ");
+        assert_eq!(line(&probed, &next), line(&told, &next));
+    }
     assert!(told.contains("2 machines sent, 11 failed"), "{told}");
     for sent in ["atlas", "zeus"] {
         let file = root(sent).join("current/services/app/a");

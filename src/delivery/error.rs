@@ -168,3 +168,20 @@ impl From<DeliveryError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_for_which_there_was_no_key_is_told_how_to_give_one() {
+        let refused = |tried: &str| DeliveryError::Authenticate {
+            user: "root".into(),
+            host: "atlas".into(),
+            tried: tried.into(),
+        };
+        let hint = |tried: &str| Failure::from(refused(tried)).hint.unwrap();
+        assert!(hint(&format!("there is no agent; {NO_KEY}")).starts_with("set `identity`"));
+        assert!(hint("there is no agent; tried ~/.ssh/id_rsa").contains("ssh-add -l"));
+    }
+}
