@@ -138,3 +138,47 @@ fn a_store_that_cannot_be_looked_at_is_not_taken_for_none() {
     let seen = bench.grid_with(("GRID_STORE", "/dev/null"), &["status"]);
     assert_ne!(seen.code(), 0, "{}", seen.all());
 }
+
+#[test]
+fn a_service_that_provides_no_more_closes_its_accounts_first() {
+    let bench = all_current();
+    assert!(
+        bench
+            .read("machines/atlas/accounts")
+            .contains("try.billing.1")
+    );
+    bench
+        .grid(&["issue", "accounts/report", "--outside"])
+        .exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert!(
+        bench
+            .read("machines/atlas/accounts")
+            .contains("try.report.1")
+    );
+    let declaration = bench.read("mesh.toml");
+    let (before, rest) = declaration
+        .split_once("[services.accounts.provides]\n")
+        .unwrap();
+    let (_, after) = rest.split_once("[[services.accounts.files]]").unwrap();
+    let without = format!("{before}[[services.accounts.files]]{after}");
+    bench.file(
+        "mesh.toml",
+        &without.replace("consumes = [\"accounts\"]\n", ""),
+    );
+    bench.grid(&["push", "--behind"]).exits(0);
+    let accounts = bench.read("machines/atlas/accounts");
+    assert!(!accounts.contains("try."), "{accounts}");
+    let current = "machines/atlas/grid/current";
+    assert!(
+        !bench
+            .path(&format!("{current}/commands/accounts/load"))
+            .exists()
+    );
+    assert!(
+        bench
+            .path(&format!("{current}/services/accounts/accounts.sh"))
+            .exists()
+    );
+    bench.grid(&["status", "--exit-code"]).exits(0);
+}

@@ -159,6 +159,11 @@ impl Sample {
         self
     }
 
+    pub fn provides_no_more(mut self, service: &str) -> Self {
+        self.mesh.services.get_mut(service).unwrap().provides = None;
+        self
+    }
+
     fn id(provider: &str, consumer: &str) -> ProvisionId {
         ProvisionId {
             provider: name(provider),

@@ -1,7 +1,8 @@
 //! Rules 3 to 5 (DESIGN.md, section 3): which services a machine holds, and which of them wait.
 //!
 //! 3. *Leaving*: a service that the declaration took from a machine stays while it is in use there (services
-//!    that are bound in a circle and all leave do not keep each other).
+//!    that are bound in a circle and all leave do not keep each other). So does, as a provider, one that stays and
+//!    provides no more, until its list is empty.
 //! 4. *Moving*: one to which nobody binds starts on its new machine once the old one acknowledged its
 //!    removal, or the other way round with `move = "start-first"`; one to which somebody binds starts first.
 //! 5. *Revoked*: a service with a revoked consumption is composed away, or stays as last acknowledged
@@ -111,6 +112,16 @@ fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
     starts_first || world.uses.is_kept(name, node, assigned)
 }
 
+/// Rule 3, of a service that stays and provides no more: it goes on as last acknowledged until its list there is
+/// empty. Without its load nobody could close the accounts that it still admits.
+fn stops_providing(world: &World<'_>, service: &Service, node: &NodeName) -> bool {
+    let sent = world.machine(node).sent.as_ref();
+    service.provides.is_none()
+        && sent
+            .and_then(|sent| sent.grants(&service.name))
+            .is_some_and(|list| !list.is_empty() || !grants::list(world, &service.name).is_empty())
+}
+
 /// As last acknowledged on `node`, with a current list.
 fn kept(world: &World<'_>, name: &ServiceName, node: &NodeName) -> Option<Placed> {
     let held = world.machine(node).holds(name)?;
@@ -192,6 +203,12 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
         }
         return true;
     }
+    if stops_providing(world, service, node)
+        && let Some(placed) = kept(world, name, node)
+    {
+        outline.services.insert(name.clone(), placed);
+        return true;
+    }
     match start(world, service, node, &outline.services) {
         Ok(placed) => {
             outline.waits.remove(name);
@@ -246,6 +263,23 @@ mod tests {
             .sent("m0", vec![("broker", with("billing:1"))])
             .sent("m1", vec![("billing", bound("broker:1@m2"))]);
         assert_eq!(sample.composed("m0"), "");
+    }
+
+    #[test]
+    fn a_service_that_provides_no_more_closes_its_accounts_before_it_changes() {
+        let sample = |others: &[&str]| {
+            Sample::of(others)
+                .provides_no_more("broker")
+                .minted("broker", "billing")
+                .sent("m0", vec![("broker", with("billing:1"))])
+                .sent("m1", vec![("billing", bound("broker:1@m0"))])
+        };
+        let used = sample(&["broker@m0", "billing@m1"]);
+        assert_eq!(used.composed("m0"), "broker(kept)[billing:1]");
+        let left = used.sent("m1", vec![]);
+        assert_eq!(left.composed("m0"), "broker(kept)[]");
+        let closed = left.sent("m0", vec![("broker", with(""))]);
+        assert_eq!(closed.composed("m0"), "broker()[]");
     }
 
     #[test]
