@@ -56,8 +56,8 @@ fn what_is_printed_as_json_is_what_the_schemas_say() {
     print("compose", &["compose", "atlas"], 0);
     print("check", &["check"], 0);
     bench.edit(
-        "check = [\"sh\", \"{release}/accounts.sh\", \"check\"]",
-        "check = [\"false\"]",
+        "load = [\"sh\", \"{release}/accounts.sh\", \"load\"]",
+        "load = [\"false\"]",
     );
     print("push", &["push", "atlas"], 4);
     bench.edit("[services.notice]", "[services.notice]\nnod = 1");
