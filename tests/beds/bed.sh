@@ -25,7 +25,8 @@ B=$(mktemp -d "${TMPDIR:-/tmp}/grid-bed.XXXXXX")
 chmod 755 "$B" # brokers and consumers of other users look into it
 MESH=$B/mesh
 OUT=$B/out
-PORT_BASE=${PORT_BASE:-$((20000 + ($$ * 40) % 20000))}
+# Below the ports that the system gives to connections (32768 and up), so that none of those is in the way.
+PORT_BASE=${PORT_BASE:-$((20000 + ($$ * 40) % 12000))}
 SSH_PORT=$PORT_BASE
 BROKERS=()
 MACHINES=()
