@@ -133,6 +133,7 @@ fn declaration(told: &Told) -> Declared {
         machines: told.machines.len(),
         hold: told.machines.iter().filter_map(hold).collect(),
         addresses: BTreeMap::new(),
+        roots: BTreeMap::new(),
         services: services.collect(),
     }
 }

@@ -45,6 +45,11 @@ impl Files<'_> {
         self.entries.push(entry);
     }
 
+    /// Whether there is a file of this path.
+    pub fn has(&self, path: &ReleasePath) -> bool {
+        self.entries.iter().any(|entry| entry.path == *path)
+    }
+
     /// A file of these bytes.
     pub fn add(
         &mut self,

@@ -162,6 +162,12 @@ impl Step {
     pub fn path(self, service: &ServiceName) -> String {
         format!("commands/{service}/{}", self.name())
     }
+
+    /// Where the list that closes every account stands, for when a provider leaves.
+    #[must_use]
+    pub fn empty_path(service: &ServiceName) -> String {
+        format!("commands/{service}/empty")
+    }
 }
 
 impl Manifest {

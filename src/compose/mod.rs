@@ -19,6 +19,7 @@ mod error;
 mod files;
 pub mod grants;
 pub mod manifest;
+pub mod parts;
 pub mod release;
 pub mod render;
 #[cfg(test)]

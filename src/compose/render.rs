@@ -21,6 +21,7 @@ use super::files::{Files, mode_of};
 use super::manifest::{
     Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, Step, StepSeconds,
 };
+use super::parts::Parts;
 use super::services::{Outline, Placed, outline};
 use super::sources::Sources;
 use super::templates::Templates;
@@ -161,27 +162,11 @@ impl Composer {
                 limits: seconds(crate::mesh::Limits::default()),
             });
         };
-        let unchanged = held.grants.as_ref() == grants;
-        let old_list = held.grant_file(name).map(|file| file.path.clone());
-        for file in &held.files {
-            if unchanged || Some(&file.path) != old_list.as_ref() {
-                files.keep(file.clone());
-            }
-        }
-        if let (false, Some(provider), Some(grants)) = (unchanged, &held.provides, grants) {
-            let empty = format!("commands/{name}/empty");
-            let empty = held.files.iter().find(|file| file.path.as_str() == empty);
-            match (empty, held.grant_file(name)) {
-                // Whoever made the list may have taken its template away with the provider.
-                (Some(empty), Some(list)) if grants.is_empty() => files.keep(FileEntry {
-                    sha256: empty.sha256,
-                    size: empty.size,
-                    ..list.clone()
-                }),
-                _ => self
-                    .list(world, provider, name, grants, files)
-                    .map_err(|error| error.while_it_leaves(name))?,
-            }
+        let list = held.grant_file(name);
+        let others = held.files.iter().filter(|file| Some(*file) != list);
+        others.for_each(|file| files.keep(file.clone()));
+        if let Some(grants) = grants {
+            self.last_list(world, held, name, grants, files)?;
         }
         Ok(ServiceManifest {
             bindings: held.bindings.clone(),
@@ -191,6 +176,64 @@ impl Composer {
             files: files.take(),
             limits: held.limits,
         })
+    }
+
+    /// The current list of a provider as it was last acknowledged.
+    fn last_list(
+        &self,
+        world: &World<'_>,
+        held: &ServiceManifest,
+        name: &ServiceName,
+        grants: &Grants,
+        files: &mut Files<'_>,
+    ) -> Result<(), ComposeError> {
+        let empty = Step::empty_path(name);
+        let empty = held.files.iter().find(|file| file.path.as_str() == empty);
+        match (held.grant_file(name), empty, &held.provides) {
+            (Some(list), _, _) if held.grants.as_ref() == Some(grants) => files.keep(list.clone()),
+            // Whoever made the list may have taken its template away with the provider.
+            (Some(list), Some(empty), _) if grants.is_empty() => files.keep(FileEntry {
+                sha256: empty.sha256,
+                size: empty.size,
+                ..list.clone()
+            }),
+            (_, _, Some(provider)) => self
+                .list(world, provider, name, grants, files)
+                .map_err(|error| error.while_it_leaves(name))?,
+            (_, _, None) => {}
+        }
+        Ok(())
+    }
+
+    /// What a service that provides no more needs to close its accounts: its list, what loads that, and of its last files
+    /// those that the declaration has no more, since its load may be one of them.
+    fn last_provision(
+        &self,
+        world: &World<'_>,
+        held: &ServiceManifest,
+        name: &ServiceName,
+        grants: &Grants,
+        files: &mut Files<'_>,
+    ) -> Result<(), ComposeError> {
+        self.last_list(world, held, name, grants, files)?;
+        let parts = Parts::of(name, held, !held.bindings.is_empty());
+        let own = parts.own.values().filter(|file| file.install.is_none());
+        for file in own {
+            if !files.has(&file.path) {
+                files.keep(FileEntry::clone(file));
+            }
+        }
+        let provides = [
+            Step::Load.path(name),
+            Step::Verify.path(name),
+            Step::empty_path(name),
+        ];
+        for file in &held.files {
+            if provides.iter().any(|path| file.path.as_str() == path) {
+                files.keep(file.clone());
+            }
+        }
+        Ok(())
     }
 
     /// A service as the declaration says now.
@@ -219,6 +262,11 @@ impl Composer {
             files.command(Step::Load.name(), &runs.of(kind.load(owner)).0)?;
             files.command(Step::Verify.name(), &runs.of(kind.check(owner)).0)?;
         }
+        let held = world.machine(&node.name).holds(&service.name);
+        let lately = held.filter(|_| service.provides.is_none());
+        if let (Some(held), Some(grants)) = (lately, grants) {
+            self.last_provision(world, held, &service.name, grants, files)?;
+        }
         for (step, command) in [
             (Step::Test, &service.test),
             (Step::Apply, &service.apply),
@@ -239,10 +287,12 @@ impl Composer {
                 })
                 .map(|(provider, _)| provider.clone())
                 .collect(),
-            provides: service
-                .provides
-                .as_ref()
-                .map(|provides| provides.provider.clone()),
+            provides: match &service.provides {
+                Some(provides) => Some(provides.provider.clone()),
+                None => lately
+                    .filter(|_| grants.is_some())
+                    .and_then(|held| held.provides.clone()),
+            },
             grants: grants.cloned(),
             files: files.take(),
             limits: seconds(service.limits),

@@ -252,6 +252,12 @@ impl Sample {
         outline(&self.world(), &node(on))
     }
 
+    /// Whether a service is composed with a list on a machine.
+    pub fn has_a_list(&self, on: &str, service: &str) -> bool {
+        let outline = self.outline(on);
+        outline.services[service].grants().is_some()
+    }
+
     /// What a machine composes, in a line: services with bindings and lists, then what waits.
     pub fn composed(&self, on: &str) -> String {
         let outline = self.outline(on);

@@ -1,8 +1,8 @@
 //! Rules 3 to 5 (DESIGN.md, section 3): which services a machine holds, and which of them wait.
 //!
 //! 3. *Leaving*: a service that the declaration took from a machine stays while it is in use there (services
-//!    that are bound in a circle and all leave do not keep each other). So does, as a provider, one that stays and
-//!    provides no more, until its list is empty.
+//!    that are bound in a circle and all leave do not keep each other). One that stays and
+//!    provides no more has a list until that is empty.
 //! 4. *Moving*: one to which nobody binds starts on its new machine once the old one acknowledged its
 //!    removal, or the other way round with `move = "start-first"`; one to which somebody binds starts first.
 //! 5. *Revoked*: a service with a revoked consumption is composed away, or stays as last acknowledged
@@ -112,14 +112,11 @@ fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
     starts_first || world.uses.is_kept(name, node, assigned)
 }
 
-/// Rule 3, of a service that stays and provides no more: it goes on as last acknowledged until its list there is
-/// empty. Without its load nobody could close the accounts that it still admits.
+/// Rule 3, of a service that stays and provides no more: it has a list until that is empty there. Without its load
+/// nobody could close the accounts that it still admits.
 fn stops_providing(world: &World<'_>, service: &Service, node: &NodeName) -> bool {
-    let sent = world.machine(node).sent.as_ref();
-    service.provides.is_none()
-        && sent
-            .and_then(|sent| sent.grants(&service.name))
-            .is_some_and(|list| !list.is_empty() || !grants::list(world, &service.name).is_empty())
+    let mut lists = world.machine(node).possible_lists(&service.name);
+    service.provides.is_none() && lists.any(|list| !list.is_empty())
 }
 
 /// As last acknowledged on `node`, with a current list.
@@ -155,10 +152,8 @@ fn start(
     if !missing.is_empty() {
         return Err(Wait::Grant(missing));
     }
-    let grants = service
-        .provides
-        .as_ref()
-        .map(|_| grants::list(world, &service.name));
+    let has_list = service.provides.is_some() || stops_providing(world, service, node);
+    let grants = has_list.then(|| grants::list(world, &service.name));
     Ok(Placed::Declared { bindings, grants })
 }
 
@@ -201,12 +196,6 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
         {
             outline.services.insert(name.clone(), placed);
         }
-        return true;
-    }
-    if stops_providing(world, service, node)
-        && let Some(placed) = kept(world, name, node)
-    {
-        outline.services.insert(name.clone(), placed);
         return true;
     }
     match start(world, service, node, &outline.services) {
@@ -275,11 +264,12 @@ mod tests {
                 .sent("m1", vec![("billing", bound("broker:1@m0"))])
         };
         let used = sample(&["broker@m0", "billing@m1"]);
-        assert_eq!(used.composed("m0"), "broker(kept)[billing:1]");
+        assert_eq!(used.composed("m0"), "broker()[billing:1]");
         let left = used.sent("m1", vec![]);
-        assert_eq!(left.composed("m0"), "broker(kept)[]");
+        assert_eq!(left.composed("m0"), "broker()[]");
+        assert!(left.has_a_list("m0", "broker"));
         let closed = left.sent("m0", vec![("broker", with(""))]);
-        assert_eq!(closed.composed("m0"), "broker()[]");
+        assert!(!closed.has_a_list("m0", "broker"));
     }
 
     #[test]

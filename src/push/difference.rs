@@ -1,9 +1,10 @@
 //! What differs between what a machine holds and what it should be, in the words of an operator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::compose::manifest::{FileEntry, Grants, Manifest, ServiceManifest};
+use crate::compose::manifest::{Grants, Manifest, ServiceManifest};
+use crate::compose::parts::{FilesByPath, Parts};
 use crate::words::{MeshName, NodeName, ReleasePath, ServiceName};
 
 /// One account that a list gains or loses.
@@ -341,49 +342,11 @@ impl Difference {
     }
 }
 
-/// Files by path.
-type Files<'a> = BTreeMap<&'a ReleasePath, &'a FileEntry>;
-
-/// The files of a service by what they are.
-#[derive(Default)]
-struct Parts<'a> {
-    /// Its own.
-    own: Files<'a>,
-    /// Its commands.
-    commands: Files<'a>,
-    /// Its grant list, and the empty one for when it leaves.
-    list: Files<'a>,
-    /// What it is told of its providers: bindings, and the environment file that is made of them.
-    bound: Files<'a>,
-}
-
-impl<'a> Parts<'a> {
-    fn of(name: &ServiceName, service: &'a ServiceManifest, is_bound: bool) -> Self {
-        let list = service.grant_file(name).map(|file| &file.path);
-        let bindings = format!("services/{name}/bindings/");
-        let environment = format!("services/{name}/{name}.env");
-        let commands = format!("commands/{name}/");
-        let empty = format!("commands/{name}/empty");
-        let mut parts = Self::default();
-        for file in &service.files {
-            let path = file.path.as_str();
-            let part = if Some(&file.path) == list || path == empty {
-                &mut parts.list
-            } else if path.starts_with(&commands) {
-                &mut parts.commands
-            } else if is_bound && (path.starts_with(&bindings) || path == environment) {
-                &mut parts.bound
-            } else {
-                &mut parts.own
-            };
-            part.insert(&file.path, file);
-        }
-        parts
-    }
-}
-
 /// The paths at which two sets of files differ.
-fn differing<'a>(old: &Files<'a>, new: &Files<'a>) -> impl Iterator<Item = &'a ReleasePath> {
+fn differing<'a>(
+    old: &FilesByPath<'a>,
+    new: &FilesByPath<'a>,
+) -> impl Iterator<Item = &'a ReleasePath> {
     let paths: BTreeSet<&ReleasePath> = old.keys().chain(new.keys()).copied().collect();
     paths
         .into_iter()
@@ -411,7 +374,9 @@ fn accounts(of: &Grants, without: &Grants) -> Vec<Account> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compose::manifest::FORMAT;
+    use std::collections::BTreeMap;
+
+    use crate::compose::manifest::{FORMAT, FileEntry};
     use crate::compose::sample::{bound, name, node, with};
     use crate::words::Digest;
 

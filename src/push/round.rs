@@ -394,10 +394,13 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
     };
 }
 
-/// The previous release is in force again, but for the lists that stayed: these are acknowledged.
+/// The previous release is in force again, but for the lists that stayed: these are acknowledged. A machine that was
+/// taken over may hold what another store sent there, now with this send's token: it is asked.
 fn roll_back(machine: &mut Machine, parcel: &Parcel, lists: &BTreeSet<ServiceName>) {
     machine.token = Some(parcel.token);
-    machine.attempt = None;
+    if !parcel.take_over {
+        machine.attempt = None;
+    }
     machine.rolled_back = Some(parcel.bundle.digest);
     if let Some(sent) = &mut machine.sent {
         for provider in lists {

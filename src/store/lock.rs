@@ -242,8 +242,11 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // The lock goes with the file. A record that could not be removed says no more than that a holder died.
+        // A record that could not be removed says no more than that a holder died.
         let _ = self.file.set_len(0);
+        // Closing the file would not do: a process that another thread starts this instant has it open as well until
+        // it runs its program, and would hold the lock till then.
+        let _ = self.file.unlock();
     }
 }
 
@@ -372,4 +375,24 @@ fn make(place: &Place) -> Result<(), LockError> {
             source: io::Error::other(other.to_string()),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_let_go_is_free_although_a_process_that_starts_still_has_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let holder = Holder::here("maria", "push 1", Timestamp::UNIX_EPOCH);
+        let Taking::Taken(lock, None) = FileLock::try_take(&path, &holder).unwrap() else {
+            panic!("somebody holds a new lock");
+        };
+        let inherited = lock.file.try_clone().unwrap();
+        drop(lock);
+        let again = FileLock::try_take(&path, &holder).unwrap();
+        assert!(matches!(again, Taking::Taken(_, None)));
+        drop(inherited);
+    }
 }

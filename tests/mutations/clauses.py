@@ -60,6 +60,7 @@ CLAUSES = [
 
     ("3: only what the declaration took from the machine", SERVICES, "if !is_assigned(world, name, node)", "if (MUT || !is_assigned(world, name, node))"),
 
+    ("3: one that provides no more closes its accounts first", SERVICES, "|| stops_providing(world, service, node)", "|| (!MUT && stops_providing(world, service, node))"),
     ("4: the removal is awaited", SERVICES, "!old.is_empty()", NEVER),
     ("4: also where the service is only attempted", SENT, "uses.holders.entry(consumer).or_default().insert(node);", "if !MUT || machine.holds(consumer).is_some() { OLD }"),
     ("4: start-first does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("somebody_binds")),
@@ -97,6 +98,7 @@ CLAUSES = [
 
     ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
     ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
+    ("behind: uncertain below another root", SENT, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
     ("behind: until what is said to be gone is made good", BEHIND, "machine.forgotten.is_empty()", ALWAYS),
     ("behind: in need of a mint", BEHIND, "!missing.is_empty()", NEVER),
     ("behind: never sent", BEHIND, "if !all_waits {", "if !MUT && !all_waits {"),
@@ -121,6 +123,7 @@ CLAUSES = [
     ("record: an acknowledgement ends all that was said of the machine before", ROUND, "..Machine::unknown()", "..if MUT { Machine { attempt: None, ..machine.clone() } } else { Machine::unknown() }"),
     ("record: at the address where it was reached", ROUND, "address: parcel.target.node.host().to_owned(),", "address: if MUT { String::new() } else { parcel.target.node.host().to_owned() },"),
     ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
+    ("record: one that was taken over and goes back is uncertain", ROUND, "if !parcel.take_over {", "if MUT || !parcel.take_over {"),
     ("record: a contact of which nobody knows the end is uncertain", ROUND, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
     ("record: a contact that was fenced too", ROUND, "self.doubt(node, parcel);\n                let problem", "if !MUT { self.doubt(node, parcel); }\n                let problem"),
     ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                not_received(machine, said_gone);", "Outcome::NotReached(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),

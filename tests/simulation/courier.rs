@@ -8,7 +8,7 @@ use grid::delivery::{
     Answer, Applied, Dispatch, FailedStep, Failure, Heard, Holding, Outcome, Parcel, Question,
 };
 use grid::mesh::Move;
-use grid::words::NodeName;
+use grid::words::{NodeName, ServiceName};
 
 use super::floor::{Floor, short};
 use super::machine::{Machine, Step, Unfinished};
@@ -163,9 +163,9 @@ impl Courier<'_> {
             let known = store.peek().fleet.get(&node);
             known.and_then(|m| m.token) == Some(parcel.token)
         };
-        // A machine that is taken over while it is contacted, and goes back, holds nobody knows what.
+        // A machine that is taken over, and goes back, holds nobody knows what.
         let uncertain = matches!(outcome, Outcome::Uncertain(_))
-            || is_contact && matches!(outcome, Outcome::RolledBack { .. });
+            || (is_contact || parcel.take_over) && matches!(outcome, Outcome::RolledBack { .. });
         match outcome {
             Outcome::Fenced { held: None, .. } => {
                 self.floor.outcomes.remove(&node);
@@ -479,8 +479,25 @@ impl Courier<'_> {
             }
             kind => {
                 self.take(node, &manifest);
-                // What was said to be gone is made good by a send; until then the operator is taken at their word.
-                self.floor.given_up.retain(|(other, _)| other != node);
+                // What was said to be gone is made good by a send; until then the operator is taken at their word. A
+                // provider that goes with it was there all the while: whoever counted on it finds it gone.
+                let runs = &self.floor.machines[node].running;
+                let is_gone = |(other, name): &&(NodeName, ServiceName)| {
+                    other == node && !runs.contains_key(name)
+                };
+                let gone: Vec<_> = self
+                    .floor
+                    .given_up
+                    .iter()
+                    .filter(is_gone)
+                    .cloned()
+                    .collect();
+                self.floor.vanished.extend(gone);
+                // A consumer that was there all the while may still use what was dropped at the operator's word.
+                let late: BTreeSet<ServiceName> = self.floor.using_what_was_dropped(node);
+                self.floor
+                    .given_up
+                    .retain(|(other, name)| other != node || late.contains(name));
                 if kind == Some(FaultKind::ReceiptLost) {
                     self.floor.coverage.saw("send receipt lost");
                     return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
@@ -529,6 +546,15 @@ impl Courier<'_> {
         };
         if left {
             self.floor.coverage.saw("leaving left");
+        }
+        // A provider that was falsely said to be gone, and provides no more, admits whom it did: that was the
+        // operator's word.
+        let said: Vec<_> = self.floor.given_up.iter().cloned().collect();
+        for (_, name) in said.into_iter().filter(|(other, _)| other == node) {
+            let provides = manifest.services.get(&name).map(|s| s.grants.is_some());
+            if provides == Some(false) {
+                self.floor.machine(node).loaded.remove(&name);
+            }
         }
         let back = &self.floor.machines[node].loaded;
         self.floor

@@ -48,6 +48,8 @@ pub const TO_SEE: &[&str] = &[
     "given up",
     "emptied",
     "readdressed",
+    "another root",
+    "provides no more",
     "taken over",
     "fenced by another store",
     "rolled back, not flushed",

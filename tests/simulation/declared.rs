@@ -87,6 +87,8 @@ pub struct Declared {
     pub hold: BTreeSet<usize>,
     /// How often a machine changed its address.
     pub addresses: BTreeMap<usize, u32>,
+    /// How often its root.
+    pub roots: BTreeMap<usize, u32>,
     pub services: Vec<DeclaredService>,
 }
 
@@ -143,6 +145,7 @@ impl Declared {
             machines: plan.machines,
             hold: BTreeSet::new(),
             addresses: BTreeMap::new(),
+            roots: BTreeMap::new(),
             services: services.collect(),
         }
     }
@@ -180,7 +183,11 @@ impl Declared {
             port: None,
             user: None,
             identity: None,
-            root: AbsolutePath::new("/var/lib/grid/sim").unwrap(),
+            root: AbsolutePath::new(&format!(
+                "/var/lib/grid/sim-{}",
+                self.roots.get(&index).unwrap_or(&0)
+            ))
+            .unwrap(),
             become_root: None,
             courier: CourierKind::Local,
             tags: BTreeSet::new(),

@@ -305,6 +305,26 @@ impl Floor {
         });
     }
 
+    /// The consumers on a machine that use a generation which is stored no more.
+    pub fn using_what_was_dropped(&self, node: &NodeName) -> BTreeSet<ServiceName> {
+        let store = self.store.borrow();
+        let provisions = &store.peek().provisions;
+        let is_dropped = |consumer: &ServiceName, provider: &ServiceName, bound: &Bound| {
+            let stored = provisions.get(provider, consumer);
+            stored.is_none_or(|provision| provision.get(bound.generation).is_none())
+        };
+        let running = self.machines.get(node).map(|machine| &machine.running);
+        running
+            .into_iter()
+            .flatten()
+            .filter(|(consumer, service)| {
+                let mut bindings = service.bindings.iter();
+                bindings.any(|(provider, bound)| is_dropped(consumer, provider, bound))
+            })
+            .map(|(consumer, _)| consumer.clone())
+            .collect()
+    }
+
     /// No generation in use on a machine's real files is refused by what the provider's machine really admits, but by
     /// revoke and cut.
     pub fn check_admission(&mut self, when: &str) {

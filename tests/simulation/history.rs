@@ -222,6 +222,21 @@ impl History {
                 *self.declared.addresses.entry(m % machines).or_default() += 1;
                 self.saw("readdressed");
             }
+            Op::Reroot(m) => {
+                *self.declared.roots.entry(m % machines).or_default() += 1;
+                self.empty(&machine(m % machines));
+                self.saw("another root");
+            }
+            Op::Provide(s) => {
+                let service = &mut self.declared.services[s % count];
+                service.provides = !service.provides;
+                if !service.provides {
+                    self.saw("provides no more");
+                    for other in &mut self.declared.services {
+                        other.consumes.remove(&(s % count));
+                    }
+                }
+            }
             Op::Intrude(m) => self.intrude(&machine(m % machines)),
             Op::Drift(m) => self.drift(&machine(m % machines)),
         }

@@ -92,7 +92,9 @@ pub fn the_store_knows(history: &mut History) {
         let is_attempt = attempt.is_some_and(|attempt| {
             machine.token == Some(attempt.token)
                 && (machine.release.as_ref() == Some(&attempt.manifest)
-                    || machine.release.as_ref() == sent)
+                    || machine.release.as_ref() == sent
+                    // It was made anew, and then taken over.
+                    || machine.release.is_none())
         });
         if !is_sent && !is_attempt {
             wrong.push(format!("{node} holds what the store does not know of"));
@@ -137,7 +139,7 @@ pub fn note_uncertain(history: &mut History) {
     }
 }
 
-/// Whether a machine that was sent to has another address now.
+/// Whether a machine that was sent to has another address or another root now.
 pub fn is_any_elsewhere(mesh: &Mesh, fleet: &Fleet) -> bool {
     mesh.nodes
         .keys()
@@ -148,7 +150,8 @@ fn is_elsewhere(mesh: &Mesh, fleet: &Fleet, node: &NodeName) -> bool {
     let sent = fleet.get(node).and_then(|machine| machine.sent.as_ref());
     let declared = mesh.nodes.get(node);
     let address = declared.map(|d| d.address.clone().unwrap_or_else(|| node.to_string()));
-    sent.is_some_and(|sent| address.as_ref() != Some(&sent.address))
+    let root = declared.map(|d| &d.root);
+    sent.is_some_and(|sent| address.as_ref() != Some(&sent.address) || root != sent.root.as_ref())
 }
 
 /// An account is minted for a consumer that is on a machine and consumes the provider, and for no other.

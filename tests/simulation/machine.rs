@@ -141,6 +141,10 @@ impl Machine {
                 self.loaded.insert(name.clone(), grants.clone());
             }
             Step::Run(name, service) => {
+                // A service that provides no more loads nothing: whom it still admits it goes on admitting.
+                if service.grants.is_none() && self.loaded.get(name).is_some_and(Grants::is_empty) {
+                    self.loaded.remove(name);
+                }
                 self.running
                     .insert(name.clone(), ServiceManifest::clone(service));
             }

@@ -57,8 +57,12 @@ pub enum Op {
     Lose(usize, Loss),
     /// A machine is made anew.
     Empty(usize),
+    /// A service provides no more, and whoever consumed it no longer does; or it provides again.
+    Provide(usize),
     /// A machine changes its address.
     Readdress(usize),
+    /// A machine is sent to below another root, where nothing is yet.
+    Reroot(usize),
     /// Somebody pushes to a machine from another store.
     Intrude(usize),
     /// Somebody changed a list by hand on a machine.
@@ -275,7 +279,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => service().prop_map(Op::Withdraw),
         2 => (machine(), service()).prop_map(|(m, s)| Op::Forget(m, s)),
         1 => machine().prop_map(Op::Empty),
+        1 => service().prop_map(Op::Provide),
         1 => machine().prop_map(Op::Readdress),
+        1 => machine().prop_map(Op::Reroot),
         1 => machine().prop_map(Op::Intrude),
         1 => machine().prop_map(Op::Drift),
     ]

@@ -32,6 +32,7 @@ pub fn history(machines: usize, services: &[(&[usize], &[usize])]) -> History {
         machines,
         hold: BTreeSet::new(),
         addresses: BTreeMap::new(),
+        roots: BTreeMap::new(),
         services: services.collect(),
     };
     History::new(declared, std::env::var("GRID_SIM_TRACE").is_ok())
@@ -308,6 +309,27 @@ fn a_machine_that_changed_its_address_is_asked_and_not_sent_what_it_holds() {
 }
 
 #[test]
+fn a_machine_below_another_root_is_sent_all_of_it_there_though_nobody_names_it() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[])]);
+    history.happens(&Op::Reroot(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(rounds, sent(&[(0, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert_eq!(history.floor.machines[&machine(0)].running.len(), 1);
+}
+
+#[test]
+fn a_service_that_provides_no_more_closes_its_accounts_before_it_changes() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+    history.happens(&Op::Provide(0));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(1)));
+    // The consumer lets go of its account, then the list is emptied, then the load goes.
+    assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"]), (2, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(history.floor.machines[&machine(0)].loaded.is_empty());
+}
+
+#[test]
 fn what_another_store_sent_is_replaced_where_it_is_named_and_to_be_taken_over_and_nowhere_else() {
     let mut history = current(2, &[(&[0], &[]), (&[1], &[])]);
     for n in 0..2 {
@@ -331,6 +353,33 @@ fn what_another_store_sent_is_replaced_where_it_is_named_and_to_be_taken_over_an
     let (_, report) = push(&mut history, &taking_over);
     assert_eq!(report.verdict(), Verdict::Done);
     assert!(is_up_to_date(&history, 1, 1));
+}
+
+#[test]
+fn a_machine_that_is_taken_over_and_goes_back_is_asked_what_it_went_back_to() {
+    let mut history = current(3, &[(&[0], &[]), (&[1], &[])]);
+    // It moves there: while it is awaited nothing is sent to the machine, and nobody sees that it was made anew.
+    history.happens(&Op::Assign(0, [2].into()));
+    history.happens(&Op::Empty(2));
+    let taking_over = PushPlan {
+        take_over: true,
+        faults: vec![Fault {
+            at: 1,
+            kind: FaultKind::RolledBack,
+            step: 0,
+        }],
+        ..plan(Whom::One(2))
+    };
+    push(&mut history, &taking_over);
+    assert!(
+        history.store.borrow().peek().fleet[&machine(2)]
+            .attempt
+            .is_some()
+    );
+    history.happens(&Op::Assign(0, [0].into()));
+    let (rounds, report) = push(&mut history, &plan(Whom::One(2)));
+    assert_eq!(rounds, sent(&[(0, &["m2"]), (1, &["m0"])]));
+    assert_eq!(report.verdict(), Verdict::Done);
 }
 
 #[test]
