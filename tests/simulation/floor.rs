@@ -78,7 +78,9 @@ impl Floor {
                     // It counts on a provider that an operator said is gone from there.
                     let given_up = |other| self.given_up.contains(&(other, provider.clone()));
                     let gone = bound.nodes.iter().cloned().any(given_up);
-                    if !same || gone {
+                    // Or was itself said to be gone, and is there anew for all that anybody knew.
+                    let anew = self.given_up.contains(&(node.clone(), name.clone()));
+                    if !same || gone || anew {
                         let excuse = gone || !waits(provider);
                         excused.push((key, excuse.then(|| bound.clone())));
                     }
