@@ -1,12 +1,13 @@
 //! `grid` delivers a mesh of machines: one push leaves it consistent.
 //!
 //! The rooms, from the top down; a room imports only what stands below it (DESIGN.md, section 8):
-//! [`cli`], [`push`], [`delivery`], [`store`], [`compose`], [`provision`], [`mesh`], [`kinds`], [`words`].
+//! [`cli`], [`push`], [`delivery`], [`store`], [`evidence`], [`compose`], [`provision`], [`mesh`], [`kinds`], [`words`].
 #![forbid(unsafe_code)]
 
 pub mod cli;
 pub mod compose;
 pub mod delivery;
+pub mod evidence;
 pub mod kinds;
 pub mod mesh;
 pub mod provision;

@@ -14,7 +14,7 @@ mod token;
 pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
 pub use generation::{Era, Generation};
-pub use name::{MeshName, NameError, NodeName, SecretName, ServiceName, Tag};
+pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
 pub use path::{AbsolutePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
 pub use token::{StoreId, Token};

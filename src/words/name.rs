@@ -147,6 +147,10 @@ label!(
     /// A tag: `@tag` names every machine that carries it.
     Tag
 );
+label!(
+    /// What a gateway's process calls itself. Diagnostic: it authorizes nothing.
+    Replica
+);
 
 #[cfg(test)]
 mod tests {

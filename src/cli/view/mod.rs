@@ -37,6 +37,7 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
         ("change", written::<ChangeView>()),
         ("check", written::<CheckView>()),
         ("compose", written::<ComposeView>()),
+        ("evidence-status", written::<crate::evidence::Document>()),
         ("history", written::<HistoryView>()),
         ("provisions", written::<ProvisionsView>()),
         ("push", written::<PushEvent>()),
