@@ -1,7 +1,8 @@
 //! `grid` delivers a mesh of machines: one push leaves it consistent.
 //!
 //! The rooms, from the top down; a room imports only what stands below it (DESIGN.md, section 8):
-//! [`cli`], [`push`], [`delivery`], [`store`], [`evidence`], [`compose`], [`provision`], [`mesh`], [`kinds`], [`words`].
+//! [`cli`], [`push`], [`delivery`], [`store`], [`evidence`], [`compose`], [`signals`], [`provision`], [`mesh`],
+//! [`kinds`], [`words`].
 #![forbid(unsafe_code)]
 
 pub mod cli;
@@ -12,5 +13,6 @@ pub mod kinds;
 pub mod mesh;
 pub mod provision;
 pub mod push;
+pub mod signals;
 pub mod store;
 pub mod words;

@@ -8,12 +8,16 @@
 
 use std::path::Path;
 
-/// Compares `schemas/NAME`, or writes it where that is asked for.
+/// Compares `schemas/NAME` with a schema, or writes it where that is asked for.
 fn is_current(name: &str, schema: &serde_json::Value) {
+    is_current_text(name, &format!("{schema:#}\n"));
+}
+
+/// The same, of a text.
+fn is_current_text(name: &str, now: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("schemas")
         .join(name);
-    let now = format!("{schema:#}\n");
     if std::env::var_os("GRID_UPDATE").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, now).unwrap();
@@ -34,4 +38,20 @@ fn is_current(name: &str, schema: &serde_json::Value) {
 #[test]
 fn the_schema_of_the_declaration_is_current() {
     is_current("mesh.schema.json", &grid::mesh::schema());
+}
+
+#[test]
+fn the_schema_of_the_routing_overlay_is_current() {
+    is_current(
+        "overlay.schema.json",
+        grid::signals::overlay::schema().as_value(),
+    );
+}
+
+#[test]
+fn the_definitions_of_the_resources_are_current() {
+    use grid::signals::manifests::{ApiGeneration, definitions::definitions, yaml};
+    let [network, site] = definitions(&ApiGeneration::usual().unwrap());
+    is_current_text("gridnetworks.crd.yaml", &yaml::document(&network));
+    is_current_text("gridsites.crd.yaml", &yaml::document(&site));
 }

@@ -10,6 +10,7 @@ mod name;
 mod path;
 mod secret;
 mod token;
+mod transport;
 
 pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
@@ -18,6 +19,7 @@ pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, 
 pub use path::{AbsolutePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
 pub use token::{StoreId, Token};
+pub use transport::{PeerTrust, SignalMode, TransportError};
 
 /// Draws chance: the system's source in the binary, a seeded one in tests (DESIGN.md, section 8).
 pub trait Chance {

@@ -1,0 +1,134 @@
+//! The seeds of the exposition's fuzzing, each of which once stood for a case that a parser gets wrong: what is read of
+//! them, what is served of them, and what a poller takes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's helpers are tests too"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use grid::signals::contract::{Accepted, scrape};
+use grid::signals::exposition::{Item, Limits, Reader};
+use grid::signals::query::Query;
+use grid::signals::reading::{self, AnswerError};
+use grid::signals::response::respond;
+use grid::signals::{EpochMs, ProviderName};
+use grid::words::NodeName;
+
+const NOW: EpochMs = EpochMs::new(784_111_777_000);
+
+fn corpus() -> BTreeMap<String, Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/exposition");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        (name, std::fs::read(entry.path()).unwrap())
+    });
+    files.collect()
+}
+
+#[test]
+fn every_seed_is_read_as_before() {
+    let mut seen = String::new();
+    for (name, body) in corpus() {
+        let mut reader = Reader::new(&body, Limits::CONTRACT).unwrap();
+        let (mut types, mut samples) = (0, 0);
+        while let Some(item) = reader.next_item() {
+            match item {
+                Item::Type { .. } => types += 1,
+                Item::Sample(_) => samples += 1,
+            }
+        }
+        write!(seen, "{name}: {types} types, {samples} samples").unwrap();
+        for (flaw, count) in reader.flaws().iter() {
+            write!(seen, ", {} {count}", flaw.as_str()).unwrap();
+        }
+        let site = NodeName::new("atlas").unwrap();
+        let provider = ProviderName::new("pool").unwrap();
+        let scrape = scrape(&site, &provider, &body, NOW, Limits::CONTRACT).unwrap();
+        write!(seen, "; {} served", scrape.rows.len()).unwrap();
+        for (reason, count) in scrape.withheld.iter() {
+            write!(seen, ", {} {count}", reason.as_str()).unwrap();
+        }
+        seen.push('\n');
+    }
+    insta::assert_snapshot!(seen, @r#"
+    bad-escapes.txt: 0 types, 1 samples, unterminated 1, syntax 2; 1 served
+    blanks.txt: 1 types, 3 samples, type 1; 2 served, old 1
+    broke-off.txt: 0 types, 1 samples, unterminated 1; 1 served
+    colons.txt: 0 types, 3 samples; 3 served
+    controls.txt: 0 types, 2 samples, value 1, syntax 1; 2 served
+    empty.txt: 0 types, 0 samples; 0 served
+    escapes.txt: 0 types, 1 samples; 1 served
+    halfway.txt: 0 types, 4 samples; 4 served
+    histogram.txt: 2 types, 7 samples; 0 served, kind 1, suffix 6
+    impostor.txt: 0 types, 2 samples; 2 served
+    long-line.txt: 0 types, 1 samples, line_too_long 1; 1 served
+    long-name.txt: 0 types, 1 samples, name_too_long 1; 1 served
+    many-labels.txt: 0 types, 1 samples, too_many_labels 1; 0 served, labels 1
+    newline-only.txt: 0 types, 0 samples; 0 served
+    not-utf8.txt: 0 types, 1 samples, not_utf8 2, syntax 1; 1 served
+    open-braces.txt: 0 types, 0 samples, syntax 13; 0 served
+    openmetrics.txt: 2 types, 2 samples, timestamp 1, syntax 1; 1 served, kind 1
+    ordinary.txt: 2 types, 3 samples; 3 served
+    peer.txt: 0 types, 4 samples; 4 served
+    repeated-labels.txt: 0 types, 1 samples, repeated_label 2; 1 served
+    timestamps.txt: 0 types, 4 samples, timestamp 3, syntax 1; 1 served, old 3
+    type-after-samples.txt: 2 types, 2 samples; 1 served, kind 1
+    types-contradict.txt: 2 types, 2 samples; 0 served, kind 2
+    values.txt: 0 types, 10 samples, value 3; 6 served, not_finite 4
+    windows.txt: 1 types, 0 samples, value 1, timestamp 1; 0 served
+    "#);
+}
+
+#[test]
+fn what_is_served_of_a_seed_reads_back_without_a_flaw() {
+    let (mut rows, mut lines) = (0, 0);
+    for (name, body) in corpus() {
+        let site = NodeName::new("atlas").unwrap();
+        let provider = ProviderName::new("pool").unwrap();
+        let scrape = scrape(&site, &provider, &body, NOW, Limits::CONTRACT).unwrap();
+        let response = respond(&scrape.rows, &Query::default(), NOW, Limits::CONTRACT);
+        assert_eq!(response.left_out, 0, "{name}");
+        let mut reader = Reader::new(response.body.as_bytes(), Limits::CONTRACT).unwrap();
+        while reader.next_item().is_some() {
+            lines += 1;
+        }
+        assert!(reader.flaws().is_empty(), "{name}: {}", response.body);
+        rows += scrape.rows.len();
+    }
+    assert!(rows > 20);
+    assert_eq!(rows, lines);
+}
+
+#[test]
+fn a_poller_takes_every_seed_as_a_peers_answer() {
+    let site = NodeName::new("atlas").unwrap();
+    let take = |body: &[u8], date: Option<&str>| {
+        let accepted = Accepted::contract();
+        reading::read(&site, body, date, NOW, &accepted, Limits::CONTRACT)
+    };
+    let mut seen = String::new();
+    for (name, body) in corpus() {
+        assert_eq!(take(&body, None), Err(AnswerError::NoDate));
+        let pulled = take(&body, Some("Sun, 06 Nov 1994 08:49:37 GMT")).unwrap();
+        if pulled.readings.is_empty() {
+            continue;
+        }
+        write!(seen, "{name}:").unwrap();
+        for (refusal, count) in pulled.refused.iter() {
+            write!(seen, " {} {count}", refusal.as_str()).unwrap();
+        }
+        seen.push('\n');
+        for reading in pulled.readings {
+            reading.row.write(&mut seen);
+        }
+    }
+    insta::assert_snapshot!(seen, @r#"
+    peer.txt: site 1 value 1 future 1
+    grid_provider_ready{grid_provider="pool",grid_site="atlas"} 1 784111777000
+    "#);
+}
