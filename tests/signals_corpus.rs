@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use grid::signals::contract::{Accepted, scrape};
+use proptest::prelude::*;
+
+use grid::signals::contract::{Accepted, OLDEST_MS, scrape};
 use grid::signals::exposition::{Item, Limits, Reader};
 use grid::signals::query::Query;
 use grid::signals::reading::{self, AnswerError};
@@ -131,4 +133,73 @@ fn a_poller_takes_every_seed_as_a_peers_answer() {
     peer.txt: site 1 value 1 future 1
     grid_provider_ready{grid_provider="pool",grid_site="atlas"} 1 784111777000
     "#);
+}
+
+/// Bodies whose lines are nearly right: made of the pieces that lines are made of.
+fn nearly() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("grid_provider_ready".to_owned()),
+        Just("llm_d_epp_average_queue_size".to_owned()),
+        Just("grid_site=\"atlas\",".to_owned()),
+        Just("grid_site=\"other\"".to_owned()),
+        "grid_provider=\"[a-c.]{0,2}\"".prop_map(|label| label),
+        Just("exported_grid_site=\"x\",".to_owned()),
+        Just("{".to_owned()),
+        Just("} ".to_owned()),
+        Just(" ".to_owned()),
+        Just("\n".to_owned()),
+        Just("# TYPE grid_provider_ready ".to_owned()),
+        Just("gauge".to_owned()),
+        Just("counter".to_owned()),
+        "(0|1|0\\.5|-1|2|NaN|1e999)".prop_map(|value| value),
+        any::<i64>().prop_map(|stamp| stamp.to_string()),
+        (-2_000i64..90_000_000).prop_map(|age| NOW.get().saturating_sub(age).to_string()),
+        "\\PC{0,3}".prop_map(|text| text),
+    ];
+    let whole = (any::<bool>(), "[a-z]{1,2}", -3..3i32, -2_000i64..90_000_000).prop_map(
+        |(of_site, provider, value, age)| {
+            let site = if of_site { "atlas" } else { "other" };
+            let stamp = NOW.get().saturating_sub(age);
+            format!("grid_provider_ready{{grid_site=\"{site}\",grid_provider=\"{provider}\"}} {value} {stamp}\n")
+        },
+    );
+    proptest::collection::vec(prop_oneof![4 => piece, 1 => whole], 0..120)
+        .prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_body_gets_anything_past_the_contract(body in nearly()) {
+        let site = NodeName::new("atlas").unwrap();
+        let provider = ProviderName::new("pool").unwrap();
+        let scrape = scrape(&site, &provider, body.as_bytes(), NOW, Limits::CONTRACT).unwrap();
+        for row in &scrape.rows {
+            prop_assert!(row.value.is_finite());
+            prop_assert!((0..=OLDEST_MS).contains(&NOW.since(row.stamp)));
+            prop_assert!(row.site == site && row.provider == provider);
+        }
+        let accepted = Accepted::contract();
+        let date = NOW.http_date();
+        let pulled =
+            reading::read(&site, body.as_bytes(), Some(&date), NOW, &accepted, Limits::CONTRACT).unwrap();
+        for reading in &pulled.readings {
+            prop_assert!(accepted.scale(reading.row.name.as_str()).unwrap().holds(reading.row.value));
+            prop_assert!((0..=OLDEST_MS).contains(&NOW.since(reading.row.stamp)));
+            prop_assert!(reading.row.site == site && reading.lives(NOW));
+        }
+        // What was taken is what a poller of this site would be told, and takes whole.
+        let rows = pulled.readings.iter().map(|reading| &reading.row);
+        let response = respond(rows, &Query::default(), NOW, Limits::CONTRACT);
+        let again = reading::read(
+            &site,
+            response.body.as_bytes(),
+            Some(&response.date),
+            NOW,
+            &accepted,
+            Limits::CONTRACT,
+        );
+        let again = again.unwrap();
+        prop_assert!(again.flaws.is_empty() && again.refused.is_empty());
+        prop_assert_eq!(again.readings, pulled.readings);
+    }
 }

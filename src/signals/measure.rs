@@ -146,8 +146,8 @@ impl Mapping {
 
     /// Makes the signals of one provider at one site of its rows.
     #[must_use]
-    pub fn measure(&self, rows: &[Row]) -> Signals {
-        let of = |signal| self.measured(signal, rows);
+    pub fn measure<'a>(&self, rows: impl Iterator<Item = &'a Row> + Clone) -> Signals {
+        let of = |signal| self.measured(signal, rows.clone());
         Signals {
             queue_depth: of(Signal::QueueDepth),
             kv_cache_pressure: of(Signal::KvCachePressure),
@@ -155,13 +155,17 @@ impl Mapping {
         }
     }
 
-    fn measured(&self, signal: Signal, rows: &[Row]) -> Option<Measured> {
+    fn measured<'a>(
+        &self,
+        signal: Signal,
+        rows: impl Iterator<Item = &'a Row> + Clone,
+    ) -> Option<Measured> {
         let declared = self.declared.iter().filter(|(of, _)| *of == signal);
         let mut names = declared
             .map(|(_, name)| name.as_str())
             .chain(signal.of_contract().iter().copied());
         names.find_map(|name| {
-            let of_name = rows.iter().filter(|row| row.name.as_str() == name);
+            let of_name = rows.clone().filter(|row| row.name.as_str() == name);
             let usable = of_name.filter(|row| signal.scale().holds(row.value));
             let joined = usable.map(|row| (row.value, row.stamp)).reduce(
                 |(value, stamp), (other, its)| (signal.join(value, other), stamp.min(its)),
@@ -220,7 +224,7 @@ mod tests {
             .iter()
             .map(|(name, value, stamp)| row("atlas", "pool", name, *value, *stamp))
             .collect();
-        mapping.measure(&rows)
+        mapping.measure(rows.iter())
     }
 
     fn value(measured: Option<Measured>) -> Option<f64> {

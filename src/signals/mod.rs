@@ -7,7 +7,8 @@
 //!
 //! The way of a sample: a provider's metrics are read by [`exposition`], what of them is served becomes [`row::Row`]s
 //! in [`contract`], a caller's [`query`] picks among these for a [`response`]; a peer turns the response into rows of
-//! its own in [`reading`]; [`score`] makes signals and a score of rows, and [`overlay`] writes what gateways read.
+//! its own in [`reading`]; [`observation`] makes signals
+//! ([`measure`]) and a score ([`score`]) of rows, and [`overlay`] writes what gateways read.
 //! [`manifests`] writes the same facts for Kubernetes.
 
 pub mod clock;
@@ -18,6 +19,7 @@ pub mod manifests;
 pub mod measure;
 pub mod names;
 mod number;
+pub mod observation;
 pub mod overlay;
 pub mod query;
 pub mod reading;

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::clock::EpochMs;
-use super::measure::{Load, Measured, Signals};
+use super::measure::{Load, Measured};
 use super::names::ProviderName;
-use super::score::{Score, Scored};
+use super::observation::Observation;
+use super::score::Score;
 use crate::words::{MeshName, NodeName, SignalMode};
 
 /// The format that this grid writes, and the newest that it reads.
@@ -31,23 +32,31 @@ pub enum OverlayError {
         "the routing overlay has format {0}, and this grid reads up to {FORMAT}: read it with the grid that wrote it"
     )]
     Format(u32),
-    /// Not an overlay.
-    #[error("the routing overlay cannot be read: {0}")]
-    Damaged(#[from] serde_json::Error),
+    /// Not an overlay. What stands there is not repeated: it may be anything.
+    #[error("the routing overlay cannot be read: {what} at line {line}, column {column}")]
+    Damaged {
+        /// What kind of damage.
+        what: &'static str,
+        /// In which line, from 1 on.
+        line: usize,
+        /// In which column of it.
+        column: usize,
+    },
 }
 
-/// What is known of one provider at one site, by this machine's clock. It is also what rides the gossip.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Observation {
-    /// The site that observes it.
-    pub site: NodeName,
-    /// The provider.
-    pub provider: ProviderName,
-    /// What is known.
-    pub signals: Signals,
-    /// Its score at that site, if that site scores.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scored: Option<Scored>,
+impl From<serde_json::Error> for OverlayError {
+    fn from(error: serde_json::Error) -> Self {
+        use serde_json::error::Category;
+        Self::Damaged {
+            what: match error.classify() {
+                Category::Syntax => "no JSON",
+                Category::Data => "another value than a routing overlay has",
+                Category::Eof | Category::Io => "it breaks off",
+            },
+            line: error.line(),
+            column: error.column(),
+        }
+    }
 }
 
 /// What gateways read.
@@ -203,6 +212,7 @@ impl OverlayRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::measure::Signals;
     use crate::signals::score::Strategy;
 
     const NOW: EpochMs = EpochMs::new(1_700_000_000_000);
@@ -311,7 +321,7 @@ mod tests {
         for damaged in [&b""[..], b"{}", b"[]", br#"{"format": 1}"#, b"\xff"] {
             assert!(matches!(
                 Overlay::read(damaged),
-                Err(OverlayError::Damaged(_))
+                Err(OverlayError::Damaged { .. })
             ));
         }
         assert!(matches!(
@@ -321,6 +331,8 @@ mod tests {
         let overlay = overlay(SignalMode::Gossip, vec![observation("atlas", 0.25, 0)]);
         let text = serde_json::to_string(&overlay).unwrap();
         assert!(Overlay::read(text.replace("0.75", "1.5").as_bytes()).is_err());
+        let odd = text.replace("missing", "\\u001b[31m");
+        insta::assert_snapshot!(Overlay::read(odd.as_bytes()).unwrap_err(), @r#"the routing overlay cannot be read: another value than a routing overlay has at line 1, column 182"#);
         assert!(Overlay::read(text.replace("0.25", "-1").as_bytes()).is_err());
     }
 }

@@ -2,9 +2,8 @@
 //! ingest feedback needs.
 //!
 //! What is rendered is described and checked field by field. `spec` and `status` keep fields that are not described: these
-//! resources are not ours alone, and a definition that pruned what another operator wrote there would lose it. The
-//! evidence document under `status.gatewayIngest` is kept as it is: its writer checks it, and its numbers reach past the
-//! 64-bit signed integers that a schema knows.
+//! resources are not ours alone, and a definition that pruned what another operator wrote there would lose it; nor may a
+//! definition of today prune what a later format of the evidence says.
 
 use serde_json::{Value, json};
 
@@ -254,10 +253,57 @@ fn network_status() -> Value {
                 "maxItems": 64,
                 "items": condition(),
             },
-            "gatewayIngest": {
-                "type": "object",
-                "description": "The evidence of which GatewayIngest was made: per gateway process what it reported.",
-                "x-kubernetes-preserve-unknown-fields": true,
+            "gatewayIngest": evidence(),
+        },
+    })
+}
+
+/// The evidence document (its own schema says more). Numbers are decimal texts: they reach past the signed 64 bits that a
+/// schema of Kubernetes knows.
+fn evidence() -> Value {
+    let decimal = |description: &str| {
+        json!({
+            "type": "string",
+            "description": description,
+            "pattern": "^(0|[1-9][0-9]{0,19})$",
+        })
+    };
+    json!({
+        "type": "object",
+        "description": "The evidence of which GatewayIngest was made: per gateway process what it reported last.",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "format": {
+                "type": "integer",
+                "format": "int64",
+                "description": "The document's format.",
+                "minimum": 1,
+            },
+            "epochs": {
+                "type": "array",
+                "description": "What is held of each epoch.",
+                "maxItems": 64,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["epoch"],
+                "items": {
+                    "type": "object",
+                    "description": "What is held of one run of a gateway's process.",
+                    "required": ["epoch", "sequence", "rejected", "clean"],
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {
+                        "epoch": {
+                            "type": "string",
+                            "description": "The run: drawn at the process's start.",
+                            "pattern": "^[0-9a-f]{32}$",
+                        },
+                        "sequence": decimal("The sequence of its last accepted report."),
+                        "rejected": decimal("How many ingests it has rejected since its start."),
+                        "clean": {
+                            "type": "boolean",
+                            "description": "Whether that report called itself clean.",
+                        },
+                    },
+                },
             },
         },
     })

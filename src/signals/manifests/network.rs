@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::secret::DataKey;
 use super::{ApiGeneration, put, resource};
 use crate::signals::names::ObjectName;
 use crate::signals::seed::Seed;
@@ -103,7 +104,7 @@ pub struct SecretReference {
     /// Its namespace.
     pub namespace: ObjectName,
     /// The key in it; absent: what its kind of Secret has.
-    pub key: Option<String>,
+    pub key: Option<DataKey>,
 }
 
 impl SecretReference {
@@ -112,7 +113,7 @@ impl SecretReference {
             "name": self.name.as_str(),
             "namespace": self.namespace.as_str(),
         });
-        put(&mut value, "key", self.key.as_deref());
+        put(&mut value, "key", self.key.as_ref().map(DataKey::as_str));
         value
     }
 }
@@ -219,7 +220,7 @@ pub(super) mod sample {
             Some(SecretReference {
                 name: ObjectName::new(name).unwrap(),
                 namespace: ObjectName::new("grid-system").unwrap(),
-                key: key.map(str::to_owned),
+                key: key.and_then(DataKey::new),
             })
         };
         NetworkInput {

@@ -70,6 +70,12 @@ impl DataKey {
             && !text.starts_with("..");
         is_key.then(|| Self(text.into()))
     }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// What a Secret's resource is made of.

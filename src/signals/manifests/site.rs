@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ApiGeneration, put, resource};
+use crate::signals::names::ObjectName;
 use crate::signals::seed::Seed;
 use crate::words::{Digest, MeshName, NodeName};
 
@@ -34,7 +35,7 @@ pub enum EndpointTls {
     /// Mutual TLS; the server shows a certificate for this name.
     Mutual {
         /// The name: no address.
-        server_name: String,
+        server_name: ObjectName,
     },
     /// Without TLS.
     Plaintext,
@@ -54,7 +55,7 @@ impl GatewayEndpoint {
         let mut value = json!({ "address": self.address.to_string() });
         let tls = self.tls.as_ref().map(|tls| match tls {
             EndpointTls::Mutual { server_name } => {
-                json!({ "mode": "Mutual", "serverName": server_name })
+                json!({ "mode": "Mutual", "serverName": server_name.as_str() })
             }
             EndpointTls::Plaintext => json!({ "mode": "Plaintext" }),
         });
@@ -104,7 +105,7 @@ pub(super) mod sample {
             gateway: Some(GatewayEndpoint {
                 address: Seed::parse("gateway.atlas.example.net:8443", 443).unwrap(),
                 tls: Some(EndpointTls::Mutual {
-                    server_name: "atlas.grid.internal".into(),
+                    server_name: ObjectName::new("atlas.grid.internal").unwrap(),
                 }),
             }),
             pins: Some(Pins::Two(Digest::of(b"old"), Digest::of(b"new"))),
