@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::evidence::homes::{Fault, MemoryHome};
 use crate::evidence::{Contradiction, Reason};
@@ -368,4 +370,65 @@ fn the_labels_are_the_five_and_each_its_own() {
             "write_failure"
         ]
     );
+}
+
+proptest! {
+    /// Whatever fails, and whoever writes in between: a 204 is said only of what is persisted, with a condition that fits;
+    /// every failure is told and counted; and once nothing fails, a repeated report is known.
+    #[test]
+    fn what_is_acknowledged_is_persisted(
+        batches in proptest::collection::vec(
+            (
+                proptest::collection::vec((0_u8..5, 0_u64..6, 0_u64..3, any::<bool>()), 0..4),
+                proptest::collection::vec(0_u8..5, 0..4),
+            ),
+            0..40,
+        )
+    ) {
+        let mut writer = writer([]);
+        for (second, (reports, faults)) in (0_i64..).zip(batches) {
+            let reports: Vec<Report> = reports
+                .into_iter()
+                .map(|(number, sequence, rejected, clean)| of(number, sequence, rejected, clean))
+                .collect();
+            let mut other = writer.home().document.clone();
+            writer.home_mut().faults = (0_u64..)
+                .zip(faults)
+                .map(|(nth, fault)| match fault {
+                    0 => Fault::FailBefore,
+                    1 => Fault::FailAfter,
+                    2 => Fault::ShowsOld,
+                    3 => {
+                        let sequence = u64::try_from(second).unwrap() * 10 + nth;
+                        let theirs = by_another(other.as_ref(), &of(9, sequence, 0, true));
+                        other = Some(theirs.clone());
+                        Fault::Overtaken(Box::new(theirs))
+                    }
+                    _ => Fault::None,
+                })
+                .collect();
+            let outcome = take(&mut writer, &reports, second);
+            prop_assert_eq!(outcome.answers.len(), reports.len());
+            let unknown = outcome.answers.contains(&Answer::Unknown);
+            prop_assert_eq!(outcome.failure.is_some(), unknown);
+            let told = outcome.events.iter().any(|event| {
+                matches!(event, Event::WriteFailure | Event::ConflictExhausted)
+            });
+            prop_assert_eq!(told, unknown);
+            for (report, answer) in reports.iter().zip(&outcome.answers) {
+                if answer.status() == 204 {
+                    let held = persisted(&writer).ledger().record(report.epoch());
+                    prop_assert!(held.unwrap().report().sequence() >= report.sequence());
+                }
+            }
+            if let Some(document) = &writer.home().document {
+                let json = document.to_json().unwrap();
+                let read = Document::from_json(&json);
+                prop_assert_eq!(read.as_ref(), Ok(document));
+            }
+            writer.home_mut().faults.clear();
+            let again = take(&mut writer, &reports, second);
+            prop_assert!(again.failure.is_none() && !again.answers.contains(&Answer::Unknown));
+        }
+    }
 }
