@@ -312,6 +312,17 @@ mod tests {
     }
 
     #[test]
+    fn who_reported_last_is_named_first() {
+        let mut ledger = Ledger::new();
+        for (number, second) in [(1, 10), (2, 30), (3, 20), (4, 5)] {
+            ledger.report(&of(number, 1, 1, false), at(second));
+        }
+        let message = ledger.condition(at(30)).message;
+        let places = ["gw-2", "gw-3", "gw-1", "1 more"].map(|name| message.find(name));
+        assert!(places.is_sorted() && !places.contains(&None), "{message}");
+    }
+
+    #[test]
     fn the_time_of_the_last_transition_is_the_statuss() {
         let mut ledger = Ledger::new();
         let half = Timestamp::new(1_800_000_000, 500_000_000).unwrap();

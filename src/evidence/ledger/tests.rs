@@ -220,6 +220,23 @@ fn the_oldest_stale_clean_record_makes_room() {
     // The next oldest is still fresh.
     let verdict = ledger.report(&of(65, 1, 0, true), at(301));
     assert_eq!(verdict, Verdict::Overflow);
+    // Of several it is the oldest, of several as old the one with the smallest epoch.
+    let mut several = ledger.clone();
+    several.report(&of(2, 2, 0, true), at(305));
+    several.report(&of(1, 2, 0, true), at(305));
+    for (new, gone) in [(65, 3), (66, 4)] {
+        let verdict = several.report(&of(new, 1, 0, true), at(320));
+        assert_eq!(verdict, Verdict::Accepted { changed: true });
+        assert_eq!(standing(&several, gone), None);
+        assert_eq!(standing(&several, gone + 1), Some(Standing::Clean));
+    }
+    let mut as_old = Ledger::new();
+    for number in 0..64 {
+        as_old.report(&of(number, 1, 0, true), at(0));
+    }
+    as_old.report(&of(64, 1, 0, true), at(301));
+    assert_eq!(standing(&as_old, 0), None);
+    assert_eq!(as_old.records().len(), 64);
     // Who had to go comes back as a first of its epoch.
     let verdict = ledger.report(&of(0, 2, 1, true), at(302));
     assert_eq!(verdict, Verdict::Accepted { changed: true });

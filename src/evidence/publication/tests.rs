@@ -212,12 +212,23 @@ fn what_may_not_be_durable_is_published_once_more_before_it_is_acknowledged() {
         (outcome.answers, writer.home().writes),
         (vec![IDENTICAL], 2)
     );
+    // One that was sure is not any more.
+    let next = of(1, 2, 0, true);
+    writer.home_mut().faults.push_back(Fault::FailAfter);
+    take(&mut writer, std::slice::from_ref(&next), 501);
+    let before = persisted(&writer).clone();
+    let outcome = take(&mut writer, std::slice::from_ref(&next), 502);
+    assert_eq!(
+        (outcome.answers, writer.home().writes),
+        (vec![IDENTICAL], 4)
+    );
+    let report = next;
     // A daemon that was started anew does not know either.
     let mut writer = Writer::new(std::mem::take(writer.home_mut()));
     let outcome = take(&mut writer, std::slice::from_ref(&report), 500);
     assert_eq!(
         (outcome.answers, writer.home().writes),
-        (vec![IDENTICAL], 3)
+        (vec![IDENTICAL], 5)
     );
     assert_eq!(persisted(&writer), &before);
 }
@@ -325,6 +336,22 @@ fn the_condition_goes_stale_without_a_report() {
     assert_eq!(refresh(&mut writer, -999), (Reason::Clean, at(-1000), 4));
     assert_eq!(refresh(&mut writer, -699), (Reason::Stale, at(-699), 5));
     assert!(events.is_empty());
+}
+
+#[test]
+fn a_report_after_the_clock_jumped_back_dates_the_others_anew() {
+    let mut writer = writer([]);
+    take(&mut writer, &[of(1, 1, 0, true)], 0);
+    take(&mut writer, &[of(2, 1, 0, true)], -1000);
+    let records = persisted(&writer).ledger().records();
+    let received: Vec<Timestamp> = records.map(|record| record.received()).collect();
+    assert_eq!(received, [at(-1000), at(-1000)]);
+    // An operator's machine, whose clock may be slow, dates nothing anew.
+    take(&mut writer, &[of(3, 1, 1, false)], -900);
+    let epoch = Epoch::from_bytes([3; 16]);
+    writer.clear(epoch, at(-2000), &plenty).unwrap();
+    let record = persisted(&writer).ledger().record(epoch).unwrap();
+    assert_eq!(record.received(), at(-900));
 }
 
 #[test]
