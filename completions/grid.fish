@@ -104,7 +104,7 @@ complete -c grid -n "__fish_grid_using_subcommand status" -l mesh -d 'The folder
 complete -c grid -n "__fish_grid_using_subcommand status" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
-complete -c grid -n "__fish_grid_using_subcommand status" -l exit-code -d 'Exit with 6 when something is behind, waits or failed'
+complete -c grid -n "__fish_grid_using_subcommand status" -l exit-code -d 'Exit with 6 when something is behind, waits, failed, or is owed by a machine on hold: a grant or a revocation'
 complete -c grid -n "__fish_grid_using_subcommand status" -l probe -d 'Ask each machine now whether it answers, and whether it holds what the store knows of'
 complete -c grid -n "__fish_grid_using_subcommand status" -l json -d 'Print the result as JSON (its schema is under schemas/)'
 complete -c grid -n "__fish_grid_using_subcommand status" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'

@@ -58,7 +58,7 @@ fn a_consumer_whose_provider_is_on_hold_waits_and_the_hint_is_what_blocks_it() {
     [exit 4]
     $ grid status --exit-code
     try  last push 2
-    atlas     on hold      in the rack on Monday; grants of accounts: +billing
+    atlas     on hold      in the rack on Monday; its list of accounts is not what it should be; grants of accounts: +billing
     borealis  waits        billing waits for accounts on atlas: atlas is on hold (in the rack on Monday)
     cygnus    current
     3 machines: 1 current, 1 waits, 1 on hold

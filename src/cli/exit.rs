@@ -27,7 +27,7 @@ pub enum Exit {
     Incomplete = 4,
     /// Rounds ran out.
     OutOfRounds = 5,
-    /// With `--exit-code`: something is behind, waits or failed.
+    /// With `--exit-code`: something is behind, waits, failed, or is owed by a machine on hold.
     Behind = 6,
     /// Another process holds the lock.
     Locked = 7,
@@ -83,7 +83,9 @@ impl Exit {
                 "some machine could not be sent to, applied or checked, or waits for one"
             }
             Self::OutOfRounds => "rounds ran out",
-            Self::Behind => "status --exit-code: something is behind, waits or failed",
+            Self::Behind => {
+                "status --exit-code: something is behind, waits, failed, or is owed by a machine on hold"
+            }
             Self::Locked => "another process holds the lock of the mesh",
             Self::Store => {
                 "the store is damaged, sealed for somebody else, or not the one that a machine knows"
@@ -298,7 +300,7 @@ mod tests {
         3 the declaration is wrong, or asks for another version of grid
         4 some machine could not be sent to, applied or checked, or waits for one
         5 rounds ran out
-        6 status --exit-code: something is behind, waits or failed
+        6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold
         7 another process holds the lock of the mesh
         8 the store is damaged, sealed for somebody else, or not the one that a machine knows
         130 interrupted

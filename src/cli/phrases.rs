@@ -167,6 +167,11 @@ pub(super) fn hold(hold: &Hold) -> String {
     }
 }
 
+/// What a machine on hold owes.
+pub(super) fn owes(providers: &BTreeSet<ServiceName>) -> String {
+    format!("its list of {} is not what it should be", list(providers))
+}
+
 /// A step, as part of a sentence.
 pub(super) fn step(step: FailedStep) -> &'static str {
     match step {

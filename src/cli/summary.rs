@@ -176,10 +176,7 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
             text.push("nobody knows what it holds".to_owned());
         }
         if !held.owes.is_empty() {
-            text.push(format!(
-                "its list of {} is not what it should be",
-                phrases::list(&held.owes)
-            ));
+            text.push(phrases::owes(&held.owes));
         }
         if held.named {
             text.push("it was named, and not sent to".to_owned());

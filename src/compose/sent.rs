@@ -92,6 +92,12 @@ impl Machine {
         }
     }
 
+    /// Whether anything is known of it: it took a send once, or may have.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.sent.is_some() || self.attempt.is_some()
+    }
+
     /// A service as last acknowledged there.
     #[must_use]
     pub fn holds(&self, service: &ServiceName) -> Option<&ServiceManifest> {

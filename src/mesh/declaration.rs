@@ -83,6 +83,12 @@ impl Node {
     pub fn host(&self) -> &str {
         self.address.as_deref().unwrap_or(self.name.as_str())
     }
+
+    /// Why it is not sent to on `today`; `None`: it is.
+    #[must_use]
+    pub fn hold_in_force(&self, today: jiff::civil::Date) -> Option<&Hold> {
+        self.hold.as_ref().filter(|hold| hold.is_in_force(today))
+    }
 }
 
 /// How the machine side gains root.

@@ -22,7 +22,7 @@ pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};
-pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers};
+pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers, owes};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

@@ -7,7 +7,7 @@ use super::behind::{Glance, Reason};
 use super::fence::Whose;
 use super::{Named, Orders};
 use crate::compose::grants;
-use crate::compose::sent::{Admitted, Machine};
+use crate::compose::sent::Admitted;
 use crate::compose::services::{Wait, is_taken_away};
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
@@ -177,9 +177,7 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
     for (node, standing) in survey {
         let declared = world.mesh.nodes.get(node);
         let machine = world.machine(node);
-        let hold = declared
-            .and_then(|declared| declared.hold.clone())
-            .filter(|hold| hold.is_in_force(orders.today));
+        let hold = declared.and_then(|declared| declared.hold_in_force(orders.today));
         if let Some(sent) = &machine.sent
             && declared.is_some_and(|declared| !sent.is_at(declared))
         {
@@ -200,11 +198,11 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if let Some(hold) = hold {
             let named = matches!(&orders.named, Named::Nodes(named) if named.contains(node));
             let held = Held {
-                hold,
+                hold: hold.clone(),
                 named,
                 behind: standing.is_behind(),
                 uncertain: machine.attempt.is_some(),
-                owes: owes(world, machine, standing),
+                owes: owes(world, node, standing),
             };
             report.on_hold.insert(node.clone(), held);
         } else if !standing.is_behind() {
@@ -218,8 +216,7 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         }
     }
     for (node, machine) in world.fleet {
-        let known = machine.sent.is_some() || machine.attempt.is_some();
-        if known && !world.mesh.nodes.contains_key(node) {
+        if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let address = machine.sent.as_ref().map_or("", |sent| &sent.address);
             report.undeclared.insert(node.clone(), address.to_owned());
         }
@@ -228,8 +225,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
 }
 
 /// The providers on a machine that owes somebody: a grant that it does not admit for certain, or a revocation of one that it
-/// may still admit.
-fn owes(world: &World<'_>, machine: &Machine, standing: &Glance) -> BTreeSet<ServiceName> {
+/// may still admit. Where it is on hold, that is what keeps a push from being done.
+#[must_use]
+pub fn owes(world: &World<'_>, node: &NodeName, standing: &Glance) -> BTreeSet<ServiceName> {
+    let machine = world.machine(node);
     let held = machine
         .possible()
         .filter(|(_, held)| held.grants.is_some())
@@ -311,12 +310,8 @@ pub fn blockers(
             if admitted {
                 return None;
             }
-            let hold = world
-                .mesh
-                .nodes
-                .get(node)
-                .and_then(|node| node.hold.as_ref());
-            Some(match hold.filter(|hold| hold.is_in_force(today)) {
+            let declared = world.mesh.nodes.get(node);
+            Some(match declared.and_then(|node| node.hold_in_force(today)) {
                 Some(hold) => Blocker::OnHold(node.clone(), hold.reason.clone()),
                 None if machine.attempt.is_some() => Blocker::Uncertain(node.clone()),
                 None if waits(node) => Blocker::Waits(node.clone()),

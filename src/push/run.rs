@@ -141,8 +141,7 @@ impl<'a> Run<'a> {
         self.mesh
             .nodes
             .get(node)
-            .and_then(|node| node.hold.as_ref())
-            .is_some_and(|hold| hold.is_in_force(self.orders.today))
+            .is_some_and(|node| node.hold_in_force(self.orders.today).is_some())
     }
 
     pub(super) fn is_named(&self, node: &NodeName) -> bool {

@@ -73,8 +73,8 @@ fn behind(
     let world = World::new(mesh, &state.provisions, &state.fleet);
     let composer = Composer::new(mesh, context.sources(folder, mesh));
     let is_on_hold = |node: &NodeName| {
-        let hold = mesh.nodes.get(node).and_then(|node| node.hold.as_ref());
-        hold.is_some_and(|hold| hold.is_in_force(context.today))
+        let node = mesh.nodes.get(node);
+        node.is_some_and(|node| node.hold_in_force(context.today).is_some())
     };
     survey(&composer, &world)
         .into_iter()

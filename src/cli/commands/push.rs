@@ -221,13 +221,9 @@ fn named(
     if arguments.behind {
         return Ok(Named::Behind);
     }
+    let is_sent_to = |node: &&crate::mesh::Node| node.hold_in_force(context.today).is_none();
     if arguments.all {
-        let on_hold = |node: &crate::mesh::Node| {
-            node.hold
-                .as_ref()
-                .is_some_and(|hold| hold.is_in_force(context.today))
-        };
-        let nodes = mesh.nodes.values().filter(|node| !on_hold(node));
+        let nodes = mesh.nodes.values().filter(is_sent_to);
         return Ok(Named::Nodes(nodes.map(|node| node.name.clone()).collect()));
     }
     let mut nodes = BTreeSet::new();
@@ -235,12 +231,7 @@ fn named(
         let mut chosen = context.choose(folder, mesh, std::slice::from_ref(text))?;
         if text.starts_with('@') {
             // A tag names those that are not on hold, as --all does.
-            chosen.retain(|node| {
-                mesh.nodes
-                    .get(node)
-                    .and_then(|node| node.hold.as_ref())
-                    .is_none_or(|hold| !hold.is_in_force(context.today))
-            });
+            chosen.retain(|node| mesh.nodes.get(node).as_ref().is_none_or(is_sent_to));
         }
         nodes.extend(chosen);
     }

@@ -18,7 +18,7 @@ use crate::delivery::{
     Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Secrets, Target,
 };
 use crate::mesh::Mesh;
-use crate::push::{Blocker, Reason, Whose, blockers, survey, whose};
+use crate::push::{Blocker, Reason, Whose, blockers, owes, survey, whose};
 use crate::words::{NodeName, ServiceName};
 
 /// How long a machine may take to be reached, and be silent, when it is only asked.
@@ -29,14 +29,14 @@ const PROBE_WAITS: Duration = Duration::from_secs(30);
 #[command(after_help = "Examples:\n  \
         grid status                 all machines\n  \
         grid status atlas @eu       some of them\n  \
-        grid status --exit-code     for scripts: 6 when something is behind, waits or failed\n  \
+        grid status --exit-code     for scripts: 6 when something is behind, waits, failed or is owed\n  \
         grid status --probe         contacts each machine that is not on hold, and changes nothing there\n\n\
         Reads the declaration and the store. It takes no lock, and without --probe contacts no machine.")]
 pub struct Arguments {
     /// Machines: names, or @TAG; absent: all
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
-    /// Exit with 6 when something is behind, waits or failed
+    /// Exit with 6 when something is behind, waits, failed, or is owed by a machine on hold: a grant or a revocation
     #[arg(long)]
     exit_code: bool,
     /// Ask each machine now whether it answers, and whether it holds what the store knows of
@@ -50,13 +50,17 @@ struct Stands {
     reasons: Vec<Reason>,
     waits: BTreeMap<ServiceName, (Wait, BTreeMap<ServiceName, BTreeSet<Blocker>>)>,
     revoked: BTreeSet<ServiceName>,
+    /// Of a machine on hold: the providers on it that owe somebody.
+    owes: BTreeSet<ServiceName>,
     probe: Option<ProbeView>,
 }
 
 impl Stands {
     /// Whether `--exit-code` counts it.
     fn is_to_be_mended(&self) -> bool {
-        self.state.is_to_be_mended() || self.probe.as_ref().is_some_and(|probe| !probe.is_well())
+        self.state.is_to_be_mended()
+            || !self.owes.is_empty()
+            || self.probe.as_ref().is_some_and(|probe| !probe.is_well())
     }
 }
 
@@ -118,11 +122,13 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
     for (node, glance) in survey(&composer, &world) {
-        let on_hold = mesh
-            .nodes
-            .get(&node)
-            .and_then(|declared| declared.hold.as_ref())
-            .is_some_and(|hold| hold.is_in_force(context.today));
+        let declared = mesh.nodes.get(&node);
+        let on_hold =
+            declared.is_some_and(|declared| declared.hold_in_force(context.today).is_some());
+        let owes = match on_hold {
+            true => owes(&world, &node, &glance),
+            false => BTreeSet::new(),
+        };
         let never_sent = glance.reasons.contains(&Reason::NeverSent);
         let is_behind = glance.is_behind();
         let rolled_back = glance.is_rolled_back;
@@ -150,19 +156,20 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .map(|(service, wait)| (service, (wait, BTreeMap::new())))
                 .collect(),
             revoked,
+            owes,
             probe: None,
         };
         found.insert(node, stands);
     }
     block(context, &world, &mut found);
     for (node, machine) in &reading.state.fleet {
-        let known = machine.sent.is_some() || machine.attempt.is_some();
-        if known && !mesh.nodes.contains_key(node) {
+        if machine.is_known() && !mesh.nodes.contains_key(node) {
             let stands = Stands {
                 state: MachineState::Undeclared,
                 reasons: Vec::new(),
                 waits: BTreeMap::new(),
                 revoked: BTreeSet::new(),
+                owes: BTreeSet::new(),
                 probe: None,
             };
             found.insert(node.clone(), stands);
@@ -299,6 +306,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     })
                     .collect(),
                 revoked: stands.revoked,
+                owes: stands.owes,
                 hold: declared
                     .filter(|_| stands.state == MachineState::OnHold)
                     .and_then(|declared| declared.hold.as_ref())
@@ -326,6 +334,9 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
         && let Some(hold) = declared.and_then(|declared| declared.hold.as_ref())
     {
         why.push(phrases::hold(hold));
+    }
+    if !stands.owes.is_empty() {
+        why.push(phrases::owes(&stands.owes));
     }
     let reasons: Vec<Reason> = stands
         .reasons

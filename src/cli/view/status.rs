@@ -41,6 +41,10 @@ pub struct MachineView {
     /// What is revoked on it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub revoked: BTreeSet<ServiceName>,
+    /// Of a machine on hold: the providers on it whose list is not what it should be, so that somebody is owed a grant or
+    /// a revocation. `--exit-code` counts that.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub owes: BTreeSet<ServiceName>,
     /// Why it is on hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
@@ -119,7 +123,7 @@ impl MachineState {
         }
     }
 
-    /// Whether `--exit-code` counts it.
+    /// Whether `--exit-code` counts it by this alone.
     #[must_use]
     pub const fn is_to_be_mended(self) -> bool {
         matches!(
