@@ -11,6 +11,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
+use crate::compose::manifest::Grant;
 use crate::compose::sent::{Admitted, Fleet};
 use crate::kinds;
 use crate::mesh::Mesh;
@@ -94,6 +95,9 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool) -> ProvisionsView {
                 state: credential.state,
                 username: username(mesh, &id, credential),
                 used_on: of(&whereabouts.used, credential.generation),
+                // One that is admitted for certain may be admitted to do something else besides.
+                perhaps_admitted_on: &of(&whereabouts.perhaps, credential.generation)
+                    - &of(&whereabouts.admitted, credential.generation),
                 admitted_on: of(&whereabouts.admitted, credential.generation),
                 secret: (show_secrets && credential.generation == newest)
                     .then(|| credential.secret.expose().to_owned()),
@@ -137,31 +141,41 @@ struct Whereabouts<'a> {
     used: Machines<'a>,
     /// The machines that admit it for certain.
     admitted: Machines<'a>,
+    /// Those that may admit it: nobody knows how the last send to them ended.
+    perhaps: Machines<'a>,
 }
 
 impl<'a> Whereabouts<'a> {
     fn of(fleet: &'a Fleet) -> Self {
         let (mut used, mut admitted) = (Machines::new(), Machines::new());
+        let mut perhaps = Machines::new();
         let note = |map: &mut Machines<'a>, account: Account<'a>, node: &NodeName| {
             map.entry(account).or_default().insert(node.clone());
         };
         for (node, machine) in fleet {
-            let attempted = machine.attempt.iter();
-            let attempted = attempted.flat_map(|attempt| &attempt.manifest.services);
-            for (consumer, service) in machine.services().chain(attempted) {
-                for (provider, bound) in &service.bindings {
-                    note(&mut used, (provider, consumer, bound.generation), node);
+            for (service, held) in machine.possible() {
+                for (provider, bound) in &held.bindings {
+                    note(&mut used, (provider, service, bound.generation), node);
                 }
-            }
-            for (provider, _) in machine.services() {
-                let admits = machine.admits(provider).into_iter();
-                for grant in admits.flat_map(Admitted::iter) {
-                    let account = (provider, &grant.consumer, grant.generation);
-                    note(&mut admitted, account, node);
+                let account = |grant: &'a Grant| (service, &grant.consumer, grant.generation);
+                let admits = machine.admits(service).unwrap_or(Admitted::Nothing);
+                for grant in admits.iter() {
+                    note(&mut admitted, account(grant), node);
+                }
+                if machine.attempt.is_none() {
+                    continue; // all that it admits, it admits for certain
+                }
+                let possible = machine.possible_lists(service).flatten();
+                for grant in possible.filter(|grant| !admits.contains(grant)) {
+                    note(&mut perhaps, account(grant), node);
                 }
             }
         }
-        Self { used, admitted }
+        Self {
+            used,
+            admitted,
+            perhaps,
+        }
     }
 }
 
@@ -171,11 +185,23 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
         true => format!("not {how}"),
         false => format!("{how} on {}", list(nodes)),
     };
+    let admitted = |generation: &GenerationView| {
+        let (certain, perhaps) = (&generation.admitted_on, &generation.perhaps_admitted_on);
+        match (certain.is_empty(), perhaps.is_empty()) {
+            (_, true) => where_("admitted", certain),
+            (true, false) => where_("perhaps admitted", perhaps),
+            (false, false) => format!(
+                "{}, perhaps on {}",
+                where_("admitted", certain),
+                list(perhaps)
+            ),
+        }
+    };
     let cells = |generation: &GenerationView| {
         [
             format!("generation {}", generation.number),
             word(generation.state).to_owned(),
-            where_("admitted", &generation.admitted_on),
+            admitted(generation),
             where_("used", &generation.used_on),
         ]
     };
@@ -185,7 +211,7 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
         width.unwrap_or(0).saturating_add(2)
     };
     let width = widest(&mut view.provisions.iter().map(name));
-    let [number, state, admitted, _] = [0, 1, 2, 3]
+    let [number, state, admits, _] = [0, 1, 2, 3]
         .map(|cell| widest(&mut generations().filter_map(|g| cells(g).into_iter().nth(cell))));
     let mut lines = Vec::new();
     for provision in &view.provisions {
@@ -200,7 +226,7 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
                 .column(Look::Strong, &label, width)
                 .column(Look::Plain, number_, number)
                 .column(look, state_, state)
-                .column(Look::Plain, admitted_, admitted)
+                .column(Look::Plain, admitted_, admits)
                 .plain(used);
             if provision.by_hand && !label.is_empty() {
                 line = line.plain(", by hand");
@@ -224,5 +250,35 @@ const fn word(state: Stage) -> &'static str {
         Stage::Live => "live",
         Stage::Revoked => "revoked",
         Stage::Cut => "cut",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::sample::{Sample, with};
+    use crate::words::{Era, StoreId};
+
+    #[test]
+    fn what_an_uncertain_machine_may_admit_is_not_said_to_be_shut_out() {
+        let sample = Sample::of(&["broker@m0+m1"])
+            .issued("broker", "a")
+            .issued("broker", "b")
+            .issued("broker", "c")
+            .issued("broker", "d")
+            .sent("m0", vec![("broker", with("a:1 b:1"))])
+            .attempted("m0", vec![("broker", with("b:1 c:1"))])
+            .sent("m1", vec![("broker", with("c:1"))]);
+        let mut state = State::new(StoreId([1; 8]), Era(1));
+        (state.provisions, state.fleet) = (sample.provisions.clone(), sample.fleet.clone());
+        let lines = table(&view(&sample.mesh, &state, false));
+        let text: String = lines.iter().map(|line| line.styled(None)).collect();
+        let text = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        insta::assert_snapshot!(text, @r"
+        broker/a  generation 1  live  perhaps admitted on m0         not used, by hand
+        broker/b  generation 1  live  admitted on m0                 not used, by hand
+        broker/c  generation 1  live  admitted on m1, perhaps on m0  not used, by hand
+        broker/d  generation 1  live  not admitted                   not used, by hand
+        ");
     }
 }

@@ -41,8 +41,11 @@ pub struct GenerationView {
     pub username: Option<String>,
     /// The machines that hold it, or may hold it, in a binding.
     pub used_on: BTreeSet<NodeName>,
-    /// The provider's machines that have acknowledged it.
+    /// The provider's machines that have acknowledged it, and admit it for certain.
     pub admitted_on: BTreeSet<NodeName>,
+    /// The provider's machines that may admit it: nobody knows how the last send to them ended.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub perhaps_admitted_on: BTreeSet<NodeName>,
     /// The plain secret: of the newest generation, and only with `--show-secrets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
