@@ -91,6 +91,27 @@ mod tests {
     }
 
     #[test]
+    fn an_account_that_was_issued_for_who_is_declared_to_consume_goes_with_the_declaration() {
+        let on = |text: &str| {
+            let mut sample =
+                Sample::of(&["broker@m0", "billing@m1<broker"]).issued("broker", "billing");
+            assert_eq!(broker(&sample), "billing:1");
+            sample.declare(text);
+            broker(&sample)
+        };
+        assert_eq!(on("billing<broker"), "");
+        assert_eq!(on("billing@m1"), "");
+        // So it is too where it was issued anew after it was revoked.
+        let mut sample = Sample::of(&["broker@m0", "billing@m1"]).issued("broker", "billing");
+        sample = sample.revoked("broker", "billing");
+        sample.declare("billing@m1<broker");
+        sample = sample.issued("broker", "billing");
+        assert_eq!(broker(&sample), "billing:2");
+        sample.declare("billing<broker");
+        assert_eq!(broker(&sample), "");
+    }
+
+    #[test]
     fn every_generation_in_use_stays_on_the_list_by_last_sent_and_by_attempt() {
         let sample = Sample::of(&["broker@m0", "billing@m1<broker"])
             .minted("broker", "billing")

@@ -180,7 +180,7 @@ impl Sample {
 
     pub fn issued(mut self, provider: &str, consumer: &str) -> Self {
         let id = Self::id(provider, consumer);
-        self.provisions.issue(&id, Era(1), &mut Zeros);
+        self.provisions.issue(&self.mesh, &id, Era(1), &mut Zeros);
         self
     }
 

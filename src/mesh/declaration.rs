@@ -352,6 +352,13 @@ impl Mesh {
             .get(provider)
     }
 
+    /// Whether `consumer` is declared to consume `provider`, be it assigned or not.
+    #[must_use]
+    pub fn declares(&self, provider: &ServiceName, consumer: &ServiceName) -> bool {
+        let consumer = self.services.get(consumer);
+        consumer.is_some_and(|service| service.consumes.contains_key(provider))
+    }
+
     /// The number of services in the longest chain of consumers: 1 for a service that consumes nothing
     /// (DESIGN.md, section 4: `--max-rounds` is by default four more than twice this). A circle, allowed where one does
     /// not wait, counts with all its services.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mesh::Mesh;
 use crate::words::{Chance, Era, Generation, Salt, Secret, ServiceName};
 
 /// Names a provision: `PROVIDER/CONSUMER`.
@@ -58,6 +59,17 @@ impl Credential {
             salt: Salt::draw(chance),
         }
     }
+}
+
+/// What issuing an account came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issued {
+    /// It was minted.
+    Minted,
+    /// There was one; it stands by hand now.
+    ByHand,
+    /// There was one, and the declaration asks for it: nothing was changed.
+    Already,
 }
 
 /// What cannot be done to a provision.
@@ -217,22 +229,30 @@ impl Provisions {
             .ok_or_else(|| ProvisionError::Absent(id.clone()))
     }
 
-    /// `grid issue`: mints an account where there is none or a revoked one; where there is a live one,
-    /// marks that it stands by hand. Returns whether it minted.
-    pub fn issue(&mut self, id: &ProvisionId, era: Era, chance: &mut dyn Chance) -> bool {
-        match self.get_mut(id) {
-            Err(_) => {
-                self.insert(id.clone(), Provision::draw(true, era, chance));
-                true
-            }
-            Ok(provision) => {
-                provision.by_hand = true;
-                let revoked = provision.is_revoked();
-                if revoked {
-                    provision.renew(era, chance);
-                }
-                revoked
-            }
+    /// `grid issue`: mints an account where there is none or a revoked one. An account that the declaration asks for goes with
+    /// it; any other one stands by hand, until it is revoked.
+    pub fn issue(
+        &mut self,
+        mesh: &Mesh,
+        id: &ProvisionId,
+        era: Era,
+        chance: &mut dyn Chance,
+    ) -> Issued {
+        let by_hand = !mesh.declares(&id.provider, &id.consumer);
+        let Ok(provision) = self.get_mut(id) else {
+            self.insert(id.clone(), Provision::draw(by_hand, era, chance));
+            return Issued::Minted;
+        };
+        if provision.is_revoked() {
+            provision.by_hand = by_hand;
+            provision.renew(era, chance);
+            return Issued::Minted;
+        }
+        provision.by_hand |= by_hand;
+        if by_hand {
+            Issued::ByHand
+        } else {
+            Issued::Already
         }
     }
 
@@ -289,6 +309,18 @@ mod tests {
         }
     }
 
+    /// A declaration that asks for no account.
+    fn mesh() -> Mesh {
+        Mesh {
+            name: crate::words::MeshName::new("prod").unwrap(),
+            grid: None,
+            recipients: Vec::new(),
+            secrets: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            services: BTreeMap::new(),
+        }
+    }
+
     fn states(provisions: &Provisions) -> Vec<(u32, State)> {
         provisions
             .get(&id().provider, &id().consumer)
@@ -301,8 +333,9 @@ mod tests {
     #[test]
     fn rotating_keeps_the_older_generation_live_and_cutting_closes_it() {
         let (mut all, mut chance) = (Provisions::default(), Counting(0));
-        assert!(all.issue(&id(), Era(1), &mut chance));
-        assert!(!all.issue(&id(), Era(1), &mut chance));
+        let first = all.issue(&mesh(), &id(), Era(1), &mut chance);
+        let second = all.issue(&mesh(), &id(), Era(1), &mut chance);
+        assert_eq!((first, second), (Issued::Minted, Issued::ByHand));
         all.rotate(&id(), false, Era(1), &mut chance).unwrap();
         assert_eq!(states(&all), [(1, State::Live), (2, State::Live)]);
         all.rotate(&id(), true, Era(2), &mut chance).unwrap();
@@ -316,14 +349,15 @@ mod tests {
     fn revoking_closes_every_generation_and_issuing_again_mints_a_new_one() {
         let (mut all, mut chance) = (Provisions::default(), Counting(0));
         assert_eq!(all.revoke(&id()), Err(ProvisionError::Absent(id())));
-        all.issue(&id(), Era(1), &mut chance);
+        all.issue(&mesh(), &id(), Era(1), &mut chance);
         all.rotate(&id(), false, Era(1), &mut chance).unwrap();
         all.revoke(&id()).unwrap();
         assert_eq!(
             all.rotate(&id(), false, Era(1), &mut chance),
             Err(ProvisionError::Revoked(id()))
         );
-        assert!(all.issue(&id(), Era(1), &mut chance));
+        let again = all.issue(&mesh(), &id(), Era(1), &mut chance);
+        assert_eq!(again, Issued::Minted);
         assert_eq!(
             states(&all),
             [(1, State::Revoked), (2, State::Revoked), (3, State::Live)]
@@ -333,7 +367,7 @@ mod tests {
     #[test]
     fn every_generation_has_a_secret_and_a_salt_of_its_own() {
         let (mut all, mut chance) = (Provisions::default(), Counting(0));
-        all.issue(&id(), Era(1), &mut chance);
+        all.issue(&mesh(), &id(), Era(1), &mut chance);
         all.rotate(&id(), false, Era(1), &mut chance).unwrap();
         let provision = all.get(&id().provider, &id().consumer).unwrap();
         let all: Vec<_> = provision.generations().collect();

@@ -6,5 +6,7 @@
 mod generation;
 mod mint;
 
-pub use generation::{Credential, Provision, ProvisionError, ProvisionId, Provisions, State};
+pub use generation::{
+    Credential, Issued, Provision, ProvisionError, ProvisionId, Provisions, State,
+};
 pub use mint::{mint, missing, wanted_by};

@@ -183,8 +183,9 @@ impl History {
                         consumer: service(c),
                     };
                     self.saw("issued");
+                    let mesh = self.declared.mesh();
                     self.change(&id, |all, id, chance| {
-                        all.issue(id, Era(1), chance);
+                        all.issue(&mesh, id, Era(1), chance);
                         true
                     });
                 }

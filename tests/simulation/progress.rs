@@ -200,9 +200,10 @@ fn a_new_consumer_waits_for_every_machine_of_its_provider() {
 
 #[test]
 fn a_new_consumer_waits_for_a_further_machine_that_never_had_a_list() {
-    let mut history = current(3, &[(&[0], &[]), (&[], &[0])]);
+    let mut history = current(3, &[(&[0], &[]), (&[], &[])]);
     history.happens(&Op::Issue(0, 1)); // so that the first machine admits it before it comes
     push(&mut history, &plan(Whom::One(0)));
+    history.happens(&Op::Consume(1, 0));
     history.happens(&Op::Assign(0, [0, 2].into()));
     history.happens(&Op::Assign(1, [1].into()));
     history.happens(&Op::Down(2));

@@ -11,7 +11,7 @@ use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
 use crate::cli::view::Changed;
 use crate::mesh::{Mesh, nearest};
-use crate::provision::{ProvisionId, Provisions};
+use crate::provision::{Issued, ProvisionId, Provisions};
 use crate::store::{Change, Store as _, SystemChance};
 use crate::words::ServiceName;
 
@@ -21,7 +21,7 @@ use crate::words::ServiceName;
         grid issue broker/billing              an account before the first push, or a new one after a revocation\n  \
         grid issue broker/report --outside     for a consumer that no machine of this mesh runs\n\n\
         A first push mints what it needs by itself. The account is on disk when this command ends; the next push tells the \
-        provider.")]
+        provider. An account that no service of the mesh is declared to need stands by hand: until `grid revoke` closes it.")]
 pub struct IssueArguments {
     /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
     #[arg(required = true, value_name = "PROVIDER/CONSUMER")]
@@ -79,22 +79,27 @@ pub(super) fn issue(context: &mut Context, arguments: &IssueArguments) -> crate:
     let era = writing.state.era;
     let mut changed = Vec::new();
     for id in &ids {
-        let minted = writing.state.provisions.issue(id, era, &mut SystemChance);
+        let provisions = &mut writing.state.provisions;
+        let issued = provisions.issue(mesh, id, era, &mut SystemChance);
         let newest = writing.state.provisions.get(&id.provider, &id.consumer);
         let generation = newest.map_or(0, |provision| provision.newest().generation.number);
         let (provider, consumer) = (id.provider.clone(), id.consumer.clone());
-        changed.push(if minted {
-            Changed::Minted {
+        changed.push(match issued {
+            Issued::Minted => Changed::Minted {
                 provider,
                 consumer,
                 generation,
-            }
-        } else {
-            Changed::ByHand {
+            },
+            Issued::ByHand => Changed::ByHand {
                 provider,
                 consumer,
                 generation,
-            }
+            },
+            Issued::Already => Changed::AlreadyIssued {
+                provider,
+                consumer,
+                generation,
+            },
         });
     }
     finish(context, writing, ids, changed)

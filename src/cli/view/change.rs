@@ -51,6 +51,15 @@ pub enum Changed {
         /// Its newest generation.
         generation: u32,
     },
+    /// There was an account already, which the declaration asks for: nothing was changed.
+    AlreadyIssued {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// Its newest generation.
+        generation: u32,
+    },
     /// An account was closed, every generation of it.
     Revoked {
         /// On which provider.
@@ -144,6 +153,14 @@ impl fmt::Display for Changed {
                 f,
                 "{provider}/{consumer} has an account, generation {generation}; it is kept from now on, also while no service of the mesh consumes it, until `grid revoke \
                  {provider}/{consumer}`"
+            ),
+            Self::AlreadyIssued {
+                provider,
+                consumer,
+                generation,
+            } => write!(
+                f,
+                "{provider}/{consumer} has an account already, generation {generation}; `grid rotate {provider}/{consumer}` mints another"
             ),
             Self::Revoked { provider, consumer } => write!(
                 f,
