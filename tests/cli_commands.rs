@@ -2,7 +2,9 @@
 
 mod support;
 
-use support::{Bench, three_machines};
+use support::{
+    Bench, a_push_that_applies, all_current, go_on, kill_a_push_of_cygnus, three_machines, told,
+};
 
 #[test]
 fn try_shows_the_main_job_and_leaves_the_mesh_to_play_with() {
@@ -222,14 +224,12 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     insta::assert_snapshot!(all, @r#"
     $ grid issue accounts/billing
     minted accounts/billing, generation 1
-    behind now: atlas
-    ! next: the next push carries it: `grid push --behind`
     $ grid issue accounts/report --outside
     minted accounts/report, generation 1
     behind now: atlas
     ! next: the next push carries it: `grid push --behind`
     $ grid provisions
-    accounts/billing  generation 1  live  admitted on atlas  used on borealis, by hand
+    accounts/billing  generation 1  live  admitted on atlas  used on borealis
     accounts/report   generation 1  live  admitted on atlas  not used, by hand
     $ grid rotate accounts/*
     minted accounts/billing, generation 2; the older one goes once nobody uses it
@@ -256,7 +256,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     behind now: atlas, borealis
     ! next: the next push carries it: `grid push --behind`
     $ grid provisions
-    accounts/billing  generation 3  revoked  admitted on atlas  used on borealis, by hand
+    accounts/billing  generation 3  revoked  admitted on atlas  used on borealis
     accounts/report   generation 2  live     admitted on atlas  not used, by hand
     $ grid push --behind
     try  push 5  maria@lap3
@@ -278,13 +278,35 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
 }
 
 #[test]
+fn an_account_that_the_declaration_asks_for_is_not_kept_by_hand() {
+    let bench = all_current();
+    bench.grid(&["revoke", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["issue", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    let already = bench.grid(&["issue", "accounts/billing"]).exits(0);
+    let provisions = bench.grid(&["provisions"]).exits(0);
+    bench.grid(&["unassign", "billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts"), "");
+    let outside = ["issue", "accounts/report", "--outside"];
+    bench.grid(&outside).exits(0);
+    let by_hand = bench.grid(&outside).exits(0);
+    insta::assert_snapshot!(told(&[already, provisions, by_hand]), @r#"
+    $ grid issue accounts/billing
+    accounts/billing has an account already, generation 2; `grid rotate accounts/billing` mints another
+    $ grid provisions
+    accounts/billing  generation 2  live  admitted on atlas  used on borealis
+    $ grid issue accounts/report --outside
+    accounts/report has an account, generation 1; it is kept from now on, also while no service of the mesh consumes it, until `grid revoke accounts/report`
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    "#);
+}
+
+#[test]
 fn a_service_leaves_and_a_machine_is_forgotten() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
-    bench.grid(&["push", "--all"]).exits(0);
+    let bench = all_current();
     let mut all = bench.grid(&["unassign", "billing"]).exits(0).all();
     all.push_str(&bench.grid(&["push", "--behind"]).exits(0).all());
     assert_eq!(bench.read("machines/atlas/accounts"), "");
@@ -354,12 +376,7 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
 
 #[test]
 fn a_composed_machine_is_shown_by_hash_and_written_without_its_secrets() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
-    bench.grid(&["push", "--all"]).exits(0);
+    let bench = all_current();
     bench
         .grid(&["compose", "borealis", "--out", "plain"])
         .exits(0);
@@ -391,15 +408,7 @@ fn a_composed_machine_is_shown_by_hash_and_written_without_its_secrets() {
 fn a_held_lock_is_exit_7_and_names_its_holder() {
     let bench = three_machines();
     bench.grid(&["push", "--all"]).exits(0);
-    bench.edit(
-        "[services.notice]\n",
-        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
-    );
-    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
-    while !bench.path("machines/cygnus/applying").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
-    }
+    let mut push = a_push_that_applies(&bench);
     let refused = bench.grid(&["assign", "billing", "borealis"]).exits(7);
     let unlock = bench.grid(&["unlock"]).exits(7);
     // Reading waits for no push, and tells that one runs.
@@ -408,7 +417,7 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     let json = bench.grid(&["status", "--json"]).exits(0);
     let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
     assert_eq!(view["running"]["pid"], push.id());
-    bench.file("machines/cygnus/go", "");
+    go_on(&bench);
     let waited = bench.grid(&["push", "--behind", "--wait=60s"]).exits(0);
     assert!(push.wait().unwrap().success());
     let free = bench.grid(&["unlock"]).exits(0);
@@ -441,18 +450,7 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
 fn a_push_that_is_killed_stands_in_the_journal_as_killed_or_lost() {
     let bench = three_machines();
     bench.grid(&["push", "--all"]).exits(0);
-    bench.edit(
-        "[services.notice]\n",
-        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
-    );
-    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
-    while !bench.path("machines/cygnus/applying").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
-    }
-    push.kill().unwrap();
-    push.wait().unwrap();
-    bench.file("machines/cygnus/go", "");
+    kill_a_push_of_cygnus(&bench);
     let mut all = bench.grid(&["history"]).exits(0).all();
     all.push_str(&bench.grid(&["history", "2"]).exits(0).all());
     bench.grid(&["push", "--behind"]).exits(0);

@@ -11,44 +11,9 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use support::{Bench, Seen, three_machines};
-
-/// `billing` on borealis, and all of it pushed.
-fn all_current() -> Bench {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
-    bench.grid(&["push", "--all"]).exits(0);
-    bench
-}
-
-fn told(seen: &[Seen]) -> String {
-    seen.iter().map(Seen::all).collect()
-}
-
-fn events(seen: &Seen) -> Vec<serde_json::Value> {
-    let text = std::str::from_utf8(seen.raw()).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    events.collect()
-}
-
-/// Leaves cygnus uncertain: its push is killed while it applies.
-fn kill_a_push_of_cygnus(bench: &Bench) {
-    bench.edit(
-        "[services.notice]\n",
-        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
-    );
-    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
-    while !bench.path("machines/cygnus/applying").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
-    }
-    push.kill().unwrap();
-    push.wait().unwrap();
-    bench.file("machines/cygnus/go", "");
-}
+use support::{
+    Bench, Seen, all_current, events, kill_a_push_of_cygnus, three_machines, told, with_billing,
+};
 
 #[test]
 fn a_dry_run_says_of_an_uncertain_machine_that_it_would_be_asked_and_claims_nothing_was_done() {
@@ -730,7 +695,7 @@ fn a_misspelt_account_is_not_told_to_have_none_yet() {
     ! next: an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them
     [exit 2]
     $ grid issue accounts/billing
-    accounts/billing has an account, generation 1; it is kept from now on, also while no service of the mesh consumes it, until `grid revoke accounts/billing`
+    accounts/billing has an account already, generation 1; `grid rotate accounts/billing` mints another
     "#);
 }
 
@@ -839,11 +804,7 @@ fn a_named_machine_that_is_current_and_fails_is_named_again() {
 
 #[test]
 fn what_is_not_there_has_a_hint_of_what_is() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
+    let bench = with_billing();
     let untagged = bench.grid(&["push", "@eu"]).exits(2);
     bench.edit("[nodes.cygnus]", "[nodes.cygnus]\ntags = [\"north\"]");
     let seen = [

@@ -299,6 +299,18 @@ fn name(word: &str, before: &str) -> String {
     format!("{named}{rest}")
 }
 
+/// What a command printed as JSON, one value a line.
+pub fn events(seen: &Seen) -> Vec<serde_json::Value> {
+    let text = std::str::from_utf8(seen.raw()).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    events.collect()
+}
+
+/// What was typed and what was seen, one after the other.
+pub fn told(seen: &[Seen]) -> String {
+    seen.iter().map(Seen::all).collect()
+}
+
 /// Three local machines: a provider of accounts kept in a file, a consumer of it, and a third.
 /// `billing` is declared, and on no machine.
 pub fn three_machines() -> Bench {
@@ -318,4 +330,48 @@ pub fn three_machines() -> Bench {
         bench.file(name, content);
     }
     bench
+}
+
+/// The same, with `billing` on borealis, and all of it pushed.
+pub fn all_current() -> Bench {
+    let bench = with_billing();
+    bench.grid(&["push", "--all"]).exits(0);
+    bench
+}
+
+/// The same, with `billing` declared to be on borealis.
+pub fn with_billing() -> Bench {
+    let bench = three_machines();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"borealis\"\n",
+    );
+    bench
+}
+
+/// A push of cygnus under way: it applies `notice` until [`go_on`].
+pub fn a_push_that_applies(bench: &Bench) -> std::process::Child {
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"sh\", \"-c\", \"touch ../../../../../applying; while [ ! -e ../../../../../go ]; do sleep 0.05; done\"]\n",
+    );
+    let mut push = bench.command(&["push", "cygnus"]).spawn().unwrap();
+    while !bench.path("machines/cygnus/applying").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
+    }
+    push
+}
+
+/// Lets what [`a_push_that_applies`] began go on.
+pub fn go_on(bench: &Bench) {
+    bench.file("machines/cygnus/go", "");
+}
+
+/// Leaves cygnus uncertain: its push is killed while it applies.
+pub fn kill_a_push_of_cygnus(bench: &Bench) {
+    let mut push = a_push_that_applies(bench);
+    push.kill().unwrap();
+    push.wait().unwrap();
+    go_on(bench);
 }
