@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::three_machines;
+use support::{all_current, events, three_machines, told, with_billing};
 
 #[test]
 fn a_good_push_flushes_the_provider_by_name_and_a_second_one_transfers_nothing() {
@@ -233,11 +233,7 @@ fn rounds_that_run_out_are_exit_5_and_the_next_push_goes_on() {
 
 #[test]
 fn a_dry_run_says_what_would_be_minted_and_sent_and_does_neither() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
+    let bench = with_billing();
     let before = bench.grid(&["push", "--all", "--dry-run"]).exits(0);
     assert!(!bench.path(".grid").exists() && !bench.path("machines").exists());
     bench.grid(&["push", "--all"]).exits(0);
@@ -265,17 +261,9 @@ fn a_dry_run_says_what_would_be_minted_and_sent_and_does_neither() {
 
 #[test]
 fn json_is_one_event_a_line_and_ends_with_the_exit_code() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
+    let bench = with_billing();
     let pushed = bench.grid(&["push", "--all", "--json"]).exits(0);
-    let events: Vec<serde_json::Value> = String::from_utf8(pushed.raw().to_vec())
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events = events(&pushed);
     let names: Vec<&str> = events
         .iter()
         .map(|e| e["event"].as_str().unwrap())
@@ -305,11 +293,7 @@ fn quiet_still_names_who_was_sent_to_and_who_is_not_current() {
 
 #[test]
 fn no_secret_is_written_anywhere_in_the_clear_but_where_it_must_be() {
-    let bench = three_machines();
-    bench.edit(
-        "[services.billing]\n",
-        "[services.billing]\nnode = \"borealis\"\n",
-    );
+    let bench = with_billing();
     let mut printed = bench.grid(&["push", "--all", "-v"]).exits(0).bytes();
     let shown = bench
         .grid(&["provisions", "--show-secrets", "--json"])
@@ -349,4 +333,158 @@ fn no_secret_is_written_anywhere_in_the_clear_but_where_it_must_be() {
             "{file} holds the secret"
         );
     }
+}
+
+#[test]
+fn a_provider_that_only_takes_its_files_is_not_said_to_have_loaded_its_list() {
+    let bench = all_current();
+    bench.edit(
+        "[services.accounts.provides]",
+        "apply = [\"true\"]\n\n[services.accounts.provides]",
+    );
+    let script = bench.read("accounts.sh");
+    let applied = bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    let loaded = bench.grid(&["push", "--behind"]).exits(0);
+    bench.file("accounts.sh", &format!("{script}# edited\n"));
+    let again = bench.grid(&["push", "--behind", "--json"]).exits(0);
+    let sent = events(&again)
+        .into_iter()
+        .find(|event| event["event"] == "sent");
+    let applied_view = &sent.unwrap()["applied"];
+    assert_eq!(applied_view["loaded"], serde_json::json!([]));
+    assert_eq!(applied_view["applied"], serde_json::json!(["accounts"]));
+    insta::assert_snapshot!(told(&[applied, loaded]), @r#"
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     flushed  command of accounts changed: apply    sent [TIME] s, applied accounts
+    done: 1 machine sent, 0 failed, 2 already current
+    $ grid push --behind
+    try  push 3  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 2)  sent [TIME] s, loaded accounts
+    round 1  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
+    round 2  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    done: 2 machines sent, 0 failed, 1 already current
+    "#);
+}
+
+#[test]
+fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
+    let bench = all_current();
+    let script = bench.read("accounts.sh");
+    let edited_by_hand = |n: u32| {
+        bench.file("machines/atlas/accounts", "");
+        bench.file("accounts.sh", &format!("{script}# {n}\n"));
+    };
+    edited_by_hand(1);
+    let flushed = bench.grid(&["push", "cygnus"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts"), "");
+    edited_by_hand(2);
+    let dry = bench.grid(&["push", "atlas", "--dry-run"]).exits(0);
+    let named = bench.grid(&["push", "atlas"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 1);
+    let history = bench.grid(&["history", "3"]).exits(0);
+    let again = bench.grid(&["push", "atlas"]).exits(0);
+    insta::assert_snapshot!(told(&[flushed, dry, named, history, again]), @r#"
+    $ grid push cygnus
+    try  push 2  maria@lap3
+    round 1  atlas     flushed  1 file of accounts changed            sent [TIME] s
+    contact  cygnus    named    verified, nothing to mend
+    done: 1 machine sent, 0 failed, 2 already current
+    $ grid push atlas --dry-run
+    try  dry run of push 3  maria@lap3
+    round 0  atlas     named    1 file of accounts changed            would be sent 1 file, 1.1 KiB
+    contact  atlas     named    would be verified and checked
+    dry run: 1 machine to send, 0 failed, 2 already current
+    ! nothing was minted, sent or written
+    $ grid push atlas
+    try  push 3  maria@lap3
+    round 0  atlas     named    1 file of accounts changed            sent [TIME] s
+    contact  atlas     named    mended, loaded accounts
+             accounts: its list was not loaded
+    done: 1 machine sent, 0 failed, 2 already current
+    $ grid history 3
+    [WHEN]  ok  push 3  maria@lap3  grid push atlas
+          sent: atlas
+    $ grid push atlas
+    try  push 4  maria@lap3
+    contact  atlas     named    verified, nothing to mend
+    done: 0 machines sent, 0 failed, 3 already current
+    "#);
+}
+
+#[test]
+fn of_several_named_machines_the_providers_are_contacted_first() {
+    let bench = all_current();
+    bench.file("machines/atlas/accounts", "");
+    let pushed = bench.grid(&["push", "borealis", "atlas"]).exits(0);
+    insta::assert_snapshot!(pushed.all(), @r#"
+    $ grid push borealis atlas
+    try  push 2  maria@lap3
+    contact  atlas     named    mended, loaded accounts
+             accounts: its list was not loaded
+    contact  borealis  named    verified, nothing to mend
+    done: 0 machines sent, 0 failed, 3 already current
+    "#);
+}
+
+#[test]
+fn a_contact_that_fails_says_that_mending_was_tried() {
+    let bench = all_current();
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"true\"]\ncheck = [\"test\", \"-e\", \"../../../../../well\"]\nlimits = { check = \"1s\" }\n",
+    );
+    bench.file("machines/cygnus/well", "");
+    bench.grid(&["push", "cygnus"]).exits(0);
+    std::fs::remove_file(bench.path("machines/cygnus/well")).unwrap();
+    let unwell = bench.grid(&["push", "cygnus"]).exits(4);
+    let history = bench.grid(&["history", "3"]).exits(0);
+    let json = bench.grid(&["push", "cygnus", "--json"]).exits(4);
+    let failed = events(&json)
+        .into_iter()
+        .find(|event| event["event"] == "failed");
+    assert_eq!(failed.unwrap()["problem"]["how"], "unwell");
+    insta::assert_snapshot!(told(&[unwell, history]), @r#"
+    $ grid push cygnus
+    try  push 3  maria@lap3
+    contact  cygnus    named    failed at check of notice: it did not hold within 1 seconds; it exited with 1
+             it holds what it held; mending it was tried, and came as far as that
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  failed at check of notice: it did not hold within 1 seconds; it exited with 1
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: mend what is wrong on cygnus, then `grid push cygnus` finishes this
+    [exit 4]
+    $ grid history 3
+    [WHEN]  exit 4  push 3  maria@lap3  grid push cygnus
+          verified: cygnus (failed at check of notice: it did not hold within 1 seconds; it exited with 1)
+    "#);
+}
+
+#[test]
+fn a_machine_on_hold_that_owes_somebody_is_no_good_end_of_a_status_either() {
+    let bench = all_current();
+    bench.grid(&["hold", "atlas", "in the rack"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(4);
+    let status = bench.grid(&["status", "--exit-code"]).exits(6);
+    let other = bench.grid(&["status", "cygnus", "--exit-code"]).exits(0);
+    let json = bench.grid(&["status", "atlas", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(view["machines"][0]["owes"], serde_json::json!(["accounts"]));
+    insta::assert_snapshot!(told(&[status, other]), @r#"
+    $ grid status --exit-code
+    try  last push 2
+    atlas     on hold      in the rack; its list of accounts is not what it should be; grants of accounts: +billing (generation 2)
+    borealis  current
+    cygnus    current
+    3 machines: 2 current, 1 on hold
+    ! next: `grid unhold atlas` ends its hold
+    [exit 6]
+    $ grid status cygnus --exit-code
+    try  last push 2
+    cygnus  current
+    1 machine: 1 current
+    "#);
 }

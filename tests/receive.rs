@@ -21,6 +21,8 @@ under_every_shell!(
     an_edited_file_that_is_carried_over_is_sent_after_all,
     what_was_edited_by_hand_is_mended_at_a_contact,
     a_list_that_was_lost_is_loaded_again_at_a_contact,
+    what_was_loaded_is_told_apart_from_what_took_its_files,
+    a_service_whose_file_was_edited_is_applied_again_by_a_send_too,
     the_fence_lets_in_whom_it_knows_and_nobody_else,
     a_failing_test_changes_nothing,
     a_failing_apply_is_rolled_back_and_the_newer_list_stays,
@@ -181,6 +183,62 @@ fn a_list_that_was_lost_is_loaded_again_at_a_contact(shell: Shell) {
     assert_eq!(bed.log(), ["load broker"]);
     let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
     assert_eq!(loaded, "app");
+}
+
+fn what_was_loaded_is_told_apart_from_what_took_its_files(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broker = |consumers, a| service("broker").grants(consumers, &bed).file("a", a);
+    let (first, listed, edited) = (
+        broker(&["app"], "1"),
+        broker(&["app", "more"], "1"),
+        broker(&["app", "more"], "2"),
+    );
+    let told = |applied: grid::delivery::Applied| (applied.loaded.len(), applied.applied.len());
+    assert_eq!(told(bed.applied(&[first])), (1, 1));
+    assert_eq!(told(bed.applied(&[listed])), (1, 0));
+    assert_eq!(told(bed.applied(std::slice::from_ref(&edited))), (0, 1));
+    fs::write(bed.state().join("broker.list"), "somebody else").unwrap();
+    let applied = bed.applied(&[edited]);
+    assert_eq!(applied.loaded, [name("broker")]);
+    assert!(applied.applied.is_empty(), "{:?}", applied.applied);
+}
+
+fn a_service_whose_file_was_edited_is_applied_again_by_a_send_too(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let at = bed.dir.path().join("etc/app.conf");
+    let log = &bed.state().join("log").display().to_string();
+    let services = |other: &str| {
+        let app = service("app").file("a", "1").file("b", "2");
+        let installs = service("installs").install(&at, "1");
+        let logs = |name: &str| format!("echo apply {name} >>'{log}'");
+        [
+            app.command("apply", logs("app")),
+            installs.command("apply", logs("installs")),
+            service("other")
+                .file("a", other)
+                .command("apply", logs("other")),
+        ]
+    };
+    bed.applied(&services("1"));
+    bed.log();
+    bed.applied(&services("2"));
+    assert_eq!(bed.log(), ["apply other"]);
+    fs::write(bed.current().join("services/app/a"), "edited").unwrap();
+    fs::write(&at, "edited").unwrap();
+    let applied = bed.applied(&services("3"));
+    assert_eq!(
+        applied.mended,
+        [
+            "app: a file of it was not as sent",
+            "installs: a file of it was not as sent"
+        ]
+    );
+    assert_eq!(bed.log(), ["apply app", "apply installs", "apply other"]);
+    assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    assert_eq!(fs::read_to_string(&at).unwrap(), "1");
+    let applied = bed.applied(&services("4"));
+    assert!(applied.mended.is_empty(), "{:?}", applied.mended);
+    assert_eq!(bed.log(), ["apply other"]);
 }
 
 fn the_fence_lets_in_whom_it_knows_and_nobody_else(shell: Shell) {

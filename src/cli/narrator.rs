@@ -9,7 +9,7 @@ use super::progress::{Bars, message};
 use super::ui::{Line, Look, Ui};
 use crate::delivery::{Applied, Progress};
 use crate::mesh::{Mesh, Service};
-use crate::push::{Difference, Event, Problem, Reason, Summons};
+use crate::push::{Event, Problem, Reason, Summons};
 use crate::words::{NodeName, ServiceName};
 
 /// `round 0  `: as wide as what stands before a machine's name.
@@ -47,6 +47,8 @@ pub(super) struct Narrator<'a> {
     reason_width: usize,
     bars: Bars,
     under_way: BTreeMap<NodeName, UnderWay>,
+    /// The machines that are being asked what they hold.
+    asked: BTreeSet<NodeName>,
     failed: Option<CommandError>,
 }
 
@@ -57,8 +59,6 @@ struct UnderWay {
     first: bool,
     /// The lines that its commands have printed in this step.
     said: BTreeSet<String>,
-    /// The providers whose list changes: also those that left the declaration and are kept.
-    lists: BTreeSet<ServiceName>,
 }
 
 impl<'a> Narrator<'a> {
@@ -78,6 +78,7 @@ impl<'a> Narrator<'a> {
             node_width: widest.unwrap_or(0).min(WIDEST_NODE),
             bars,
             under_way: BTreeMap::new(),
+            asked: BTreeSet::new(),
             failed: None,
         }
     }
@@ -125,8 +126,12 @@ impl<'a> Narrator<'a> {
                 );
                 self.say_unless_quiet(&line);
             }
-            Event::Asking { node } => self.bars.begin(node),
+            Event::Asking { node } => {
+                self.asked.insert(node.clone());
+                self.bars.begin(node);
+            }
             Event::SettledAs { node } => {
+                self.asked.remove(node);
                 self.bars.end(node);
                 let line = self.line("settled", node, None);
                 self.say_unless_quiet(&line.plain("it was uncertain, and has told what it holds"));
@@ -170,7 +175,6 @@ impl<'a> Narrator<'a> {
                     why: why.join("; "),
                     first: reasons.contains(&Reason::NeverSent),
                     said: BTreeSet::new(),
-                    lists: changed_lists(reasons),
                 };
                 self.under_way.insert(node.clone(), under_way);
                 self.bars.begin(node);
@@ -192,24 +196,22 @@ impl<'a> Narrator<'a> {
                 applied,
             } => {
                 let took = self.bars.end(node);
-                let lists = self
-                    .under_way
-                    .get(node)
-                    .map(|machine| machine.lists.clone());
-                let outcome = self.sent(took, applied, &lists.unwrap_or_default());
-                self.settled(node, *round, Look::Plain, &outcome);
+                let outcome = self.sent(took, applied);
+                self.settled(node, (*round, false), Look::Plain, &outcome);
+                self.details(&applied.mended);
                 self.details(&applied.notes);
             }
             Event::Contacted { node, applied } => {
                 let line = self.line("contact", node, Some(Summons::Named));
                 if self.heading.dry_run {
                     self.say_unless_quiet(&line.plain("would be verified and checked"));
-                } else if applied.mended.is_empty() && applied.applied.is_empty() {
+                } else if applied.mended.is_empty()
+                    && applied.loaded.is_empty()
+                    && applied.applied.is_empty()
+                {
                     self.say_unless_quiet(&line.plain("verified, nothing to mend"));
                 } else {
-                    self.say(
-                        &line.plain(self.steps("mended", applied, &BTreeSet::new()).join(", ")),
-                    );
+                    self.say(&line.plain(self.steps("mended", applied).join(", ")));
                 }
                 self.details(&applied.mended);
                 self.details(&applied.notes);
@@ -248,11 +250,20 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// Why a machine was sent to, and what came of it.
-    fn settled(&mut self, node: &NodeName, round: usize, look: Look, outcome: &str) -> bool {
+    /// Why a machine was sent to, and what came of it. One that nobody sends to is contacted, if `contact` may be.
+    fn settled(
+        &mut self,
+        node: &NodeName,
+        (round, contact): (usize, bool),
+        look: Look,
+        outcome: &str,
+    ) -> bool {
         let under_way = self.under_way.remove(node);
         let summons = under_way.as_ref().map(|under_way| under_way.summons);
-        let mut line = self.line(&format!("round {round}"), node, summons);
+        let mut line = match (summons, contact) {
+            (None, true) => self.line("contact", node, Some(Summons::Named)),
+            _ => self.line(&format!("round {round}"), node, summons),
+        };
         let mut first = false;
         if let Some(under_way) = under_way {
             first = under_way.first;
@@ -269,7 +280,9 @@ impl<'a> Narrator<'a> {
     fn failed(&mut self, node: &NodeName, round: usize, problem: &Problem) {
         self.bars.end(node);
         let outcome = phrases::problem(problem);
-        let first = self.settled(node, round, Look::Bad, &outcome);
+        let was_asked = self.asked.remove(node);
+        let contact = !was_asked && !matches!(problem, Problem::Uncomposable(_));
+        let first = self.settled(node, (round, contact), Look::Bad, &outcome);
         if let Some(failure) = phrases::failure_of(problem) {
             let under = failure
                 .service
@@ -344,12 +357,7 @@ impl<'a> Narrator<'a> {
     }
 
     /// What a machine did with what it was sent.
-    fn sent(
-        &self,
-        took: Option<Duration>,
-        applied: &Applied,
-        lists: &BTreeSet<ServiceName>,
-    ) -> String {
+    fn sent(&self, took: Option<Duration>, applied: &Applied) -> String {
         if self.heading.dry_run {
             let files = usize::try_from(applied.files).unwrap_or(usize::MAX);
             return match files {
@@ -365,51 +373,34 @@ impl<'a> Narrator<'a> {
             Some(took) => format!("sent {:.1} s", took.as_secs_f64()),
             None => "sent".to_owned(),
         };
-        self.steps(&begin, applied, lists).join(", ")
+        self.steps(&begin, applied).join(", ")
     }
 
-    /// What was loaded, applied, removed and checked. `lists`: the providers whose list changed.
-    fn steps(&self, begin: &str, applied: &Applied, lists: &BTreeSet<ServiceName>) -> Vec<String> {
-        let loaded = applied.applied.iter().filter(|name| {
-            let declared = self.mesh.services.get(*name);
-            lists.contains(*name) || declared.is_some_and(|service| service.provides.is_some())
-        });
-        let declared = |has: fn(&Service) -> bool| {
-            let names = applied
-                .applied
-                .iter()
-                .filter(move |name| self.mesh.services.get(*name).is_some_and(has));
-            phrases::list(names)
+    /// What was loaded, applied, removed and checked.
+    fn steps(&self, begin: &str, applied: &Applied) -> Vec<String> {
+        let has = |name: &ServiceName, what: fn(&Service) -> bool| {
+            self.mesh.services.get(name).is_some_and(what)
         };
+        // A service without `apply` takes its files by itself.
+        let ran = applied
+            .applied
+            .iter()
+            .filter(|name| has(name, |service| service.apply.is_some()));
+        let mut touched = applied.loaded.iter().chain(&applied.applied);
         let mut steps = vec![begin.to_owned()];
         let mut step = |what: &str, names: String| {
             if !names.is_empty() {
                 steps.push(format!("{what} {names}"));
             }
         };
-        step("loaded", phrases::list(loaded));
-        step("applied", declared(|service| service.apply.is_some()));
+        step("loaded", phrases::list(&applied.loaded));
+        step("applied", phrases::list(ran));
         step("removed", phrases::list(&applied.removed));
-        if !declared(|service| service.check.is_some()).is_empty() {
+        if touched.any(|name| has(name, |service| service.check.is_some())) {
             steps.push("check ok".to_owned());
         }
         steps
     }
-}
-
-/// The providers whose list changes.
-fn changed_lists(reasons: &[Reason]) -> BTreeSet<ServiceName> {
-    let differences = reasons.iter().filter_map(|reason| match reason {
-        Reason::Differs(differences) => Some(differences),
-        _ => None,
-    });
-    differences
-        .flatten()
-        .filter_map(|difference| match difference {
-            Difference::Grants { provider, .. } => Some(provider.clone()),
-            _ => None,
-        })
-        .collect()
 }
 
 /// The most lines that are taken for what a command says each time it is run.

@@ -212,7 +212,7 @@ pub(super) fn problem(problem: &Problem) -> String {
             format!("cannot be composed: {}", without_number(&why.to_string()))
         }
         Problem::NotReached(why) => format!("not reached, {}", failure(why)),
-        Problem::Refused(why) => format!("failed at {}", failure(why)),
+        Problem::Refused(why) | Problem::Unwell(why) => format!("failed at {}", failure(why)),
         Problem::RolledBack { failure: why, .. } => format!("failed at {}", failure(why)),
         Problem::Uncertain(why) => format!("uncertain after {}", failure(why)),
         Problem::Fenced { held, whose, .. } => {
@@ -243,6 +243,9 @@ pub(super) fn aftermath(problem: &Problem, first: bool) -> Option<String> {
         Problem::Unsettled(_) | Problem::Uncomposable(_) => return None,
         Problem::NotReached(_) => "it received nothing".to_owned(),
         Problem::Refused(_) | Problem::Fenced { .. } => "nothing was changed there".to_owned(),
+        Problem::Unwell(_) => {
+            "it holds what it held; mending it was tried, and came as far as that".to_owned()
+        }
         Problem::RolledBack { lists, .. } => {
             let back = if first {
                 "taken away again; nothing was there before"
@@ -267,6 +270,7 @@ pub(super) fn failure_of(problem: &Problem) -> Option<&Failure> {
         Problem::Unsettled(failure)
         | Problem::NotReached(failure)
         | Problem::Refused(failure)
+        | Problem::Unwell(failure)
         | Problem::RolledBack { failure, .. }
         | Problem::Uncertain(failure) => Some(failure),
         Problem::Uncomposable(_) | Problem::Fenced { .. } => None,

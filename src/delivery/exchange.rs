@@ -97,6 +97,7 @@ pub(super) fn send(
             }
             Message::Mended(line) => received.applied.mended.push(line),
             Message::Note(line) => received.applied.notes.push(line),
+            Message::Loaded(name) => received.applied.loaded.push(name),
             Message::Applied(name) => received.applied.applied.push(name),
             Message::Removed(name) => received.applied.removed.push(name),
             Message::Kept(name) => {

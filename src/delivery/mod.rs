@@ -34,6 +34,7 @@ mod tar;
 pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
+pub use plan::left_unverified;
 pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
 pub use redact::Secrets;

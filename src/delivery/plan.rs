@@ -12,6 +12,7 @@
 //! a check to be made: equal ones in the last applied release mean that there is nothing to do. `mode` is what
 //! `stat -c %f` prints. A value that is not there is `-`; none can hold a tab or a newline.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::compose::manifest::{FileEntry, Manifest, ServiceManifest, Step};
@@ -90,7 +91,54 @@ fn owner_of(file: &FileEntry) -> Result<&str, PlanError> {
     }
 }
 
-fn service_line(plan: &mut String, name: &ServiceName, service: &ServiceManifest) {
+/// What the receiving script compares of a service between two releases: equal marks mean that there is nothing to do.
+struct Marks {
+    /// A letter for each command that there is.
+    steps: String,
+    /// Of what makes a list to be loaded.
+    loads: String,
+    /// Of what makes a service to be applied.
+    applies: String,
+    /// Of what makes a check to be made.
+    others: String,
+}
+
+impl Marks {
+    fn has(&self, step: char) -> bool {
+        self.steps.contains(step)
+    }
+}
+
+/// The services of `manifest` that a send leaves as they are where `base` is in force: each has a list that is not loaded or a
+/// check that is not run, so nobody finds out whether it still holds. `is_loaded` tells whether a provider's list is loaded
+/// anew whatever it says.
+#[must_use]
+pub fn left_unverified(
+    base: Option<&Manifest>,
+    is_loaded: impl Fn(&ServiceName) -> bool,
+    manifest: &Manifest,
+) -> BTreeSet<ServiceName> {
+    let Some(base) = base else {
+        return BTreeSet::new();
+    };
+    let is_left = |name: &ServiceName, service: &ServiceManifest| {
+        let Some(before) = base.services.get(name) else {
+            return false;
+        };
+        let (before, now) = (marks(name, before), marks(name, service));
+        let has_list = now.has('l');
+        let loads = has_list && (before.loads != now.loads || is_loaded(name));
+        let checks = loads || before.applies != now.applies || before.others != now.others;
+        (has_list && !loads) || (now.has('c') && !checks)
+    };
+    let services = manifest.services.iter();
+    services
+        .filter(|(name, service)| is_left(name, service))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn marks(name: &ServiceName, service: &ServiceManifest) -> Marks {
     let command = |step: Step| {
         let path = step.path(name);
         service
@@ -128,19 +176,121 @@ fn service_line(plan: &mut String, name: &ServiceName, service: &ServiceManifest
         );
     }
     let short = |text: &str| Digest::of(text.as_bytes()).short();
+    Marks {
+        steps,
+        loads: short(&loads),
+        applies: short(&applies),
+        others: short(&others),
+    }
+}
+
+fn service_line(plan: &mut String, name: &ServiceName, service: &ServiceManifest) {
+    let marks = marks(name, service);
     let limits = &service.limits;
     let _ = writeln!(
         plan,
         "S\t{name}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
-        if steps.is_empty() { "-" } else { &steps },
-        list.map_or("-", |list| list.path.as_str()),
-        short(&loads),
-        short(&applies),
-        short(&others),
+        if marks.steps.is_empty() {
+            "-"
+        } else {
+            &marks.steps
+        },
+        service
+            .grant_file(name)
+            .map_or("-", |list| list.path.as_str()),
+        marks.loads,
+        marks.applies,
+        marks.others,
         limits.test.max(1),
         limits.load.max(1),
         limits.apply.max(1),
         limits.check.max(1),
         limits.remove.max(1),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::sample::{Sample, bound, name, with};
+    use crate::words::ReleasePath;
+
+    /// A service of these files, each PATH=CONTENT.
+    fn service(of: ServiceManifest, files: &[&str]) -> ServiceManifest {
+        let files = files.iter().map(|file| {
+            let (path, content) = file.split_once('=').unwrap();
+            FileEntry {
+                path: ReleasePath::new(path).unwrap(),
+                mode: 0o644,
+                owner: None,
+                sha256: Digest::of(content.as_bytes()),
+                size: 1,
+                install: None,
+            }
+        });
+        ServiceManifest {
+            files: files.collect(),
+            ..of
+        }
+    }
+
+    /// What a send over `before` leaves unverified of a provider and of a consumer beside it; `anew`: the list is loaded
+    /// whatever it says.
+    fn left(before: [&[&str]; 2], after: [&[&str]; 2], anew: bool) -> String {
+        let manifest = |[broker, web]: [&[&str]; 2]| {
+            let services = vec![
+                ("broker", service(with("web:1"), broker)),
+                ("web", service(bound("broker:1@m0"), web)),
+            ];
+            let sample = Sample::of(&[]).sent("m0", services);
+            let sent = sample.fleet["m0"].sent.clone();
+            Manifest::clone(&sent.unwrap().manifest)
+        };
+        let is_loaded = |service: &ServiceName| anew && *service == name("broker");
+        let left = left_unverified(Some(&manifest(before)), is_loaded, &manifest(after));
+        let names: Vec<&str> = left.iter().map(ServiceName::as_str).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_send_leaves_unverified_what_has_a_list_or_a_check_and_does_not_change() {
+        let broker: &[&str] = &["commands/broker/load=l", "services/broker/grants.txt=web"];
+        let web: &[&str] = &["commands/web/check=c", "services/web/a=1"];
+        let plain: &[&str] = &["services/web/a=1"];
+        assert_eq!(left([broker, web], [broker, web], false), "broker web");
+        assert_eq!(left([broker, web], [broker, web], true), "web");
+        assert_eq!(left([broker, plain], [broker, plain], false), "broker");
+        let list: &[&str] = &["commands/broker/load=l", "services/broker/grants.txt="];
+        assert_eq!(left([list, web], [broker, web], false), "web");
+        // It takes its files, and its list is not loaded.
+        let files: &[&str] = &[
+            "commands/broker/load=l",
+            "services/broker/a=1",
+            "services/broker/grants.txt=web",
+        ];
+        assert_eq!(left([broker, web], [files, web], false), "broker web");
+        let edited: &[&str] = &["commands/web/check=c", "services/web/a=2"];
+        assert_eq!(left([broker, web], [broker, edited], false), "broker");
+        let checked: &[&str] = &["commands/web/check=d", "services/web/a=1"];
+        assert_eq!(left([broker, web], [broker, checked], false), "broker");
+    }
+
+    #[test]
+    fn what_was_not_there_before_is_verified_by_the_send() {
+        let manifest = |services| {
+            let sample = Sample::of(&[]).sent("m0", services);
+            let sent = sample.fleet["m0"].sent.clone();
+            Manifest::clone(&sent.unwrap().manifest)
+        };
+        let broker = || {
+            service(
+                with(""),
+                &["commands/broker/load=l", "services/broker/grants.txt="],
+            )
+        };
+        let after = manifest(vec![("broker", broker())]);
+        assert!(left_unverified(None, |_| false, &after).is_empty());
+        let before = manifest(vec![]);
+        assert!(left_unverified(Some(&before), |_| false, &after).is_empty());
+    }
 }

@@ -65,6 +65,7 @@ pub(super) enum Message {
     },
     Mended(String),
     Note(String),
+    Loaded(ServiceName),
     Applied(ServiceName),
     Removed(ServiceName),
     Kept(ServiceName),
@@ -264,6 +265,7 @@ fn message(line: &str) -> Option<Message> {
         }
         "mended" => Message::Mended(clean(rest)),
         "note" => Message::Note(clean(rest)),
+        "loaded" => Message::Loaded(service(rest)?),
         "applied" => Message::Applied(service(rest)?),
         "removed" => Message::Removed(service(rest)?),
         "kept" => Message::Kept(service(rest)?),
@@ -395,6 +397,8 @@ mod tests {
             "end",
             "end won",
             "applied ../x",
+            "loaded",
+            "loaded broker twice",
             "step APPLY web 3",
             "step apply web",
             "step apply web -3",
@@ -429,7 +433,7 @@ mod tests {
 
         #[test]
         fn lines_like_those_of_the_protocol_are_read_the_same_however_they_are_cut(
-            lines in prop::collection::vec("(step|out|fail|frame|end|applied|note|log|want|token)( [ -~é\u{1b}]{0,12}| web| -| [0-9]{1,3}){0,4}", 0..20),
+            lines in prop::collection::vec("(step|out|fail|frame|end|applied|loaded|note|log|want|token)( [ -~é\u{1b}]{0,12}| web| -| [0-9]{1,3}){0,4}", 0..20),
             cut in 1_usize..40,
         ) {
             let mut bytes = b"grid-receive 1\n".to_vec();

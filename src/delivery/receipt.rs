@@ -72,7 +72,9 @@ pub struct Applied {
     pub bytes: u64,
     /// Files that were sent.
     pub files: u64,
-    /// Services that were loaded or applied, in that order.
+    /// Providers whose list was loaded, in that order.
+    pub loaded: Vec<ServiceName>,
+    /// Services that took their files, in that order.
     pub applied: Vec<ServiceName>,
     /// What was found to have drifted and was mended: one line each.
     pub mended: Vec<String>,

@@ -46,7 +46,7 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
 mode=$1 root=$2 wait=$3 name=$4 sender=$5
 shift 5
 run=$root/run new=$root/releases/.new-$name
-f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" stay=""
+f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" stay="" drifted=""
 
 say() { printf "%s\n" "$1"; }
 step() { say "step $1 $2 $3"; }
@@ -400,6 +400,19 @@ receive() {
 	step verify - 0
 	verify "$new" "$new"
 }
+# Adds the service of file $2, as plan $1 says, to $drifted: those whose files were not what they should be.
+drift() {
+	e=$nl$(lines_of F "$1")$nl
+	case $e in *"$tab$2$nl"*) e=${e%%"$tab$2$nl"*} && drifted="$drifted ${e##*"$tab"}" ;; esac
+}
+# Finds out whose files were edited in the current release, so that they could not be carried over.
+edited() {
+	step verify - 0
+	verify "$root/releases/$cur" "$root/releases/$cur"
+	IFS=$nl
+	for l in $wrong; do drift "$root/releases/$cur/plan" "$l"; done
+	IFS=$ifs
+}
 # What the controller cannot send, since only this machine has it.
 carry() {
 	[ "$cur" = - ] && return
@@ -418,7 +431,8 @@ unverified() {
 # --- installed files
 
 # Puts the installed files of release $1 in place, where they are not; $2: the lines of the other release, whose files
-# are known to be of grid; $3: "fresh" if nothing of it can have been installed yet. What was mended is in $wrong.
+# are known to be of grid; $3: "fresh" if nothing of it can have been installed yet. What was mended is in $wrong, and
+# whose it is in $drifted.
 install_all() {
 	wrong=""
 	rel=$root/releases/$1
@@ -447,7 +461,7 @@ install_all() {
 	for l in $(lines_of I "$rel/plan"); do
 		entry "$l" || continue
 		case $nl$wrong in *"$nl$path$nl"*) ;; *) continue ;; esac
-		installed "$path" "$2" || save "$path" || return 1
+		if installed "$path" "$2"; then drifted="$drifted $owns"; else save "$path" || return 1; fi
 		place "$rel/./$from" "$path" || return 1
 	done
 	IFS=$ifs
@@ -591,6 +605,10 @@ forward() {
 		[ "$all" = 0 ] && [ "$w_apply" = "$d_apply" ] || applies=1
 		[ "$w_other" = "$d_other" ] || checks=1
 		does l || loads=0
+		[ $applies = 1 ] || ! has "$drifted" "$s" || {
+			applies=1
+			mended "$s: a file of it was not as sent"
+		}
 		# A provider that runs is told first, so that a failing apply does not keep somebody from being shut out.
 		# One that may not run yet is started first.
 		[ $loads = 1 ] && [ "$was" ] && [ "$all" = 0 ] && { forward_load || return 1; }
@@ -600,7 +618,7 @@ forward() {
 		fi
 		[ $loads = 1 ] && { [ -z "$was" ] || [ "$all" = 1 ]; } && { forward_load || return 1; }
 		if [ $applies = 0 ] && [ "$loads$checks" != 00 ]; then check "$digest" "$root/current" || return 1; fi
-		[ "$loads$applies" = 00 ] || tell "applied $s"
+		[ $applies = 0 ] || tell "applied $s"
 	done
 	IFS=$ifs
 	reversed "$theirs_s"
@@ -622,6 +640,8 @@ forward() {
 forward_load() {
 	t_load="$t_load $s"
 	load "$digest" "$root/current" || return 1
+	# It fails where nobody listens any more.
+	tell "loaded $s"
 	loaded="$loaded $s"
 }
 # Keeps the current release and the one before it, and no newer lists but those of the current one.
@@ -754,7 +774,7 @@ settle() {
 		fi
 		undone
 	fi
-	settling=0 digest=$keep_digest f_step="" f_svc=- f_text="" t_load="" t_apply="" loaded="" lost=""
+	settling=0 digest=$keep_digest f_step="" f_svc=- f_text="" t_load="" t_apply="" loaded="" lost="" drifted=""
 }
 # What is held, and whether it is in order at all.
 look() {
@@ -806,21 +826,15 @@ contact() {
 		mend
 		plan_file=""
 	}
-	drifted=""
 	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" again || { failed && finish refused; }
 	IFS=$nl
-	for l in $wrong; do
-		mended "$l was not as installed"
-		kind=I
-		for l2 in $(lines_of I "$root/releases/$cur/plan"); do entry "$l2" && [ "$path" = "$l" ] && drifted="$drifted $owns"; done
-	done
-	IFS=$nl
+	for l in $wrong; do mended "$l was not as installed"; done
 	for line in $(services_of "$cur"); do
 		IFS=$ifs
 		service "$line"
 		again=$broken
 		it=$root/releases/$cur/commands/$s here=$root/current/services/$s
-		has "$drifted $mended" "$s" && again=1
+		has "$drifted" "$s" && again=1
 		if [ $again = 0 ] && does c; then
 			step check "$s" "$m_check"
 			run "$s" "$m_check" "$it/check" "$here" /dev/null || {
@@ -844,8 +858,9 @@ contact() {
 		if does l && [ $reload = 1 ]; then
 			load "$cur" "$root/current" || { failed && finish refused; }
 			rm -f "$root/lists/$cur/$s/unknown"
+			say "loaded $s"
 		fi
-		[ "$again$reload" = 00 ] || say "applied $s"
+		[ $again = 0 ] || say "applied $s"
 	done
 	IFS=$ifs
 	{ put "$root/token" "$token" && { [ $broken = 0 ] || put "$root/releases/$cur/.applied" "$sender"; }; } || die switch - "the token cannot be written"
@@ -868,16 +883,14 @@ mend() {
 		} 2>&1) || die verify - "$l cannot be put in place: $e"
 		case $l in plan | sums) continue ;; esac
 		mended "$l was not as sent"
-		e=$nl$(lines_of F "$run/plan")$nl
-		e=${e%%"$tab$l$nl"*}
-		mended="$mended ${e##*"$tab"}"
+		drift "$run/plan" "$l"
 	done
 	IFS=$ifs
 	rm -rf "$new"
 	mkdir -p "$here/services"
 }
 send() {
-	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 mended=""
+	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8
 	fenced=1
 	[ "$take_over" = 1 ] || [ "$held" = "$token" ] || [ "$replaces$held" = -- ] && fenced=0
 	[ "$held" = - ] || case ",$replaces," in *",$held,"*) fenced=0 ;; esac
@@ -890,7 +903,10 @@ send() {
 	[ "$cur" = "$digest" ] && contact
 	step unpack - 0
 	if [ "$base" != - ] && [ "$base" = "$cur" ]; then
-		receive delta "$delta_size"
+		receive delta "$delta_size" || {
+			edited
+			false
+		}
 	else
 		wrong=x
 		false

@@ -89,7 +89,7 @@ pub enum Event {
         /// What it did.
         applied: Applied,
     },
-    /// A named machine that was current was verified and checked.
+    /// A named machine was verified and checked: it was current, or was sent to and something there was left as it was.
     Contacted {
         /// Which.
         node: NodeName,

@@ -4,6 +4,7 @@
 //! case: what a machine should be is composition's business, and who is sent to follows from it.
 
 mod behind;
+mod contact;
 mod difference;
 mod dry_run;
 mod event;
@@ -123,7 +124,7 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
         run.send(parcels, couriers)?;
         targets = run.behind_now();
         if targets.is_empty() && !run.is_stopped() {
-            run.contact_those_not_sent(couriers)?;
+            run.contact_the_named(couriers)?;
             targets = run.behind_now(); // a machine that holds nothing any more is behind
         }
         if targets.is_empty() || rounds_left == 0 || run.is_stopped() {
@@ -132,6 +133,6 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
         rounds_left -= 1;
         run.next_round();
     }
-    run.contact_those_not_sent(couriers)?;
+    run.contact_the_named(couriers)?;
     run.finish(&targets)
 }

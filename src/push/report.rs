@@ -25,6 +25,8 @@ pub enum Problem {
     NotReached(Failure),
     /// It refused before it changed anything.
     Refused(Failure),
+    /// It was named, holds what it should, and something of it could not be mended.
+    Unwell(Failure),
     /// It put the previous release back.
     RolledBack {
         /// What failed.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::behind::{Standing, standing};
+use super::contact::unverified_by;
 use super::event::{Event, Summons};
 use super::report::Problem;
 use super::run::{Run, awaited_by};
@@ -121,7 +122,7 @@ impl Run<'_> {
     }
 
     /// How these machines stand, bundles and all.
-    fn stand(&self, nodes: &BTreeSet<NodeName>) -> Vec<(NodeName, Standing)> {
+    pub(super) fn stand(&self, nodes: &BTreeSet<NodeName>) -> Vec<(NodeName, Standing)> {
         let world = self.world();
         let stand = |node: &NodeName| standing(&self.composer, &world, node);
         nodes
@@ -138,7 +139,12 @@ impl Run<'_> {
         }
     }
 
-    fn parcel(&self, node: &NodeName, bundle: Bundle, token: Token) -> Result<Parcel, PushError> {
+    pub(super) fn parcel(
+        &self,
+        node: &NodeName,
+        bundle: Bundle,
+        token: Token,
+    ) -> Result<Parcel, PushError> {
         let Some(target) = self.target(node) else {
             return Err(PushError::UnknownNode(node.clone()));
         };
@@ -165,7 +171,7 @@ impl Run<'_> {
 
     /// Fills in, from the store, the contents of services that stay as last acknowledged, for a machine that
     /// has lost one.
-    fn fill_in(&mut self, composed: &mut [(NodeName, Bundle)]) -> Result<(), PushError> {
+    pub(super) fn fill_in(&mut self, composed: &mut [(NodeName, Bundle)]) -> Result<(), PushError> {
         let is_kept = |content: &Content| matches!(content, Content::Kept);
         let kept: BTreeSet<Digest> = composed
             .iter()
@@ -196,56 +202,8 @@ impl Run<'_> {
         self.dispatch(parcels, couriers, Self::record)
     }
 
-    /// Contacts the named machines that this push did not send to: their files are verified and their checks
-    /// run, and what drifted is repaired or reloaded.
-    pub(super) fn contact_those_not_sent(
-        &mut self,
-        couriers: &mut dyn Dispatch,
-    ) -> Result<(), PushError> {
-        let Named::Nodes(named) = &self.orders.named else {
-            return Ok(());
-        };
-        let unsent = named.iter().filter(|node| {
-            let is_known = self
-                .state
-                .fleet
-                .get(*node)
-                .is_some_and(|m| m.sent.is_some());
-            // One that was never sent waits with all of it.
-            is_known
-                && !self.sent.contains(*node)
-                && !self.contacted.contains(*node)
-                && !self.is_on_hold(node)
-        });
-        let unsent: BTreeSet<NodeName> = unsent.cloned().collect();
-        let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
-        for (node, standing) in self.stand(&unsent) {
-            if standing.is_behind() {
-                continue; // it failed, or the rounds ran out before it
-            }
-            if !self.gate.admits(false) {
-                self.kept_back.insert(node);
-            } else if let Ok(composition) = standing.composition {
-                composed.push((node, composition.bundle));
-            }
-        }
-        self.fill_in(&mut composed)?;
-        let mut parcels = Vec::new();
-        for (node, bundle) in composed {
-            self.contacted.insert(node.clone());
-            if let Some(token) = self
-                .state
-                .fleet
-                .get(&node)
-                .and_then(|machine| machine.token)
-            {
-                parcels.push(self.parcel(&node, bundle, token)?);
-            }
-        }
-        self.dispatch(parcels, couriers, Self::record_contact)
-    }
-
-    fn dispatch(
+    /// Sends parcels, and has `record` note the end of each.
+    pub(super) fn dispatch(
         &mut self,
         parcels: Vec<Parcel>,
         couriers: &mut dyn Dispatch,
@@ -291,8 +249,10 @@ impl Run<'_> {
         let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
+                let left = unverified_by(parcel, machine);
                 acknowledge(machine, parcel);
                 self.sent.insert(node.clone());
+                self.leave_unverified(node, left);
                 (self.hear)(Event::Sent {
                     node: node.clone(),
                     round: self.round,
@@ -333,45 +293,9 @@ impl Run<'_> {
     }
 
     /// It was not its turn before the gate closed: it holds what it held.
-    fn keep_back(&mut self, node: &NodeName) {
+    pub(super) fn keep_back(&mut self, node: &NodeName) {
         self.kept_back.insert(node.clone());
         (self.hear)(Event::KeptBack { node: node.clone() });
-    }
-
-    /// A machine that was current is uncertain now: the next push asks it.
-    fn doubt(&mut self, node: &NodeName, parcel: &Parcel) {
-        self.machine(node).attempt = Some(Attempt {
-            token: parcel.token,
-            manifest: Arc::clone(&parcel.bundle.manifest),
-        });
-    }
-
-    /// What the end of a contact means: the machine holds what it held, unless nobody knows.
-    fn record_contact(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
-        match outcome {
-            Outcome::Applied(applied) => {
-                (self.hear)(Event::Contacted {
-                    node: node.clone(),
-                    applied,
-                });
-            }
-            Outcome::KeptBack => self.keep_back(node),
-            Outcome::NotReached(failure) => self.fail(node, Problem::NotReached(failure)),
-            Outcome::Refused(failure) => self.fail(node, Problem::Refused(failure)),
-            Outcome::Fenced { held: None, .. } if self.emptied.insert(node.clone()) => {
-                *self.machine(node) = Machine::unknown();
-                (self.hear)(Event::Emptied { node: node.clone() });
-            }
-            Outcome::Fenced { held, log } => {
-                self.doubt(node, parcel);
-                let problem = self.fenced(node, held, log);
-                self.fail(node, problem);
-            }
-            Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
-                self.doubt(node, parcel);
-                self.fail(node, Problem::Uncertain(failure));
-            }
-        }
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Run<'a> {
     pub(super) round: usize,
     pub(super) failed: BTreeMap<NodeName, Problem>,
     pub(super) contacted: BTreeSet<NodeName>,
+    /// Of each machine that was sent to: the services that no send of this push has verified.
+    pub(super) unverified: BTreeMap<NodeName, BTreeSet<ServiceName>>,
     pub(super) sent: BTreeSet<NodeName>,
     pub(super) emptied: BTreeSet<NodeName>,
     /// Services that were said to be gone from a machine, and that the send under way brings again.
@@ -100,6 +102,7 @@ impl<'a> Run<'a> {
             round: 0,
             failed: BTreeMap::new(),
             contacted: BTreeSet::new(),
+            unverified: BTreeMap::new(),
             sent: BTreeSet::new(),
             emptied: BTreeSet::new(),
             said_gone: BTreeMap::new(),

@@ -5,7 +5,7 @@ clause is the one that is out."""
 
 GRANTS, BINDINGS, SERVICES, SENT = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
-BEHIND, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "known", "round", "run", "settle", "report", "mod"))
+BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
 def without(new): return "(if MUT { " + new + " } else { OLD })"
 
@@ -124,8 +124,8 @@ CLAUSES = [
     ("record: at the address where it was reached", ROUND, "address: parcel.target.node.host().to_owned(),", "address: if MUT { String::new() } else { parcel.target.node.host().to_owned() },"),
     ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: one that was taken over and goes back is uncertain", ROUND, "if !parcel.take_over {", "if MUT || !parcel.take_over {"),
-    ("record: a contact of which nobody knows the end is uncertain", ROUND, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
-    ("record: a contact that was fenced too", ROUND, "self.doubt(node, parcel);\n                let problem", "if !MUT { self.doubt(node, parcel); }\n                let problem"),
+    ("record: a contact of which nobody knows the end is uncertain", CONTACT, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
+    ("record: a contact that was fenced too", CONTACT, "self.doubt(node, parcel);\n                let problem", "if !MUT { self.doubt(node, parcel); }\n                let problem"),
     ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                not_received(machine, said_gone);", "Outcome::NotReached(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: uncertain stays uncertain", ROUND, "Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),", "Outcome::Uncertain(failure) => { if MUT { machine.attempt = None; } Some(Problem::Uncertain(failure)) }"),
     ("record: a roll-back keeps the newer lists", ROUND, "for provider in lists {", "for provider in lists.iter().filter(|_| !MUT) {"),
@@ -134,7 +134,7 @@ CLAUSES = [
     ("record: what was rolled back is noted", ROUND, "machine.rolled_back = Some(parcel.bundle.digest);", skipped()),
     ("record: an emptied machine is sent all of it again", ROUND, "*machine = Machine::unknown();", "if !MUT { OLD }"),
 
-    ("record: a contact that finds nothing has all of it sent", ROUND, "*self.machine(node) = Machine::unknown();", skipped()),
+    ("record: a contact that finds nothing has all of it sent", CONTACT, "*self.machine(node) = Machine::unknown();", skipped()),
     ("record: on disk, before the next round", RUN, "self.commit(changes)?;\n        self.unrecorded", "if !MUT { self.commit(changes)?; }\n        self.unrecorded"),
 
     ("fence: a send names the token that it means to replace", ROUND, ".and_then(|machine| machine.token)\n                .into_iter()", ".and_then(|machine| machine.token).filter(|_| !MUT)\n                .into_iter()"),
@@ -156,12 +156,14 @@ CLAUSES = [
     ("flush: what was rolled back, if it is named", RUN, "(is_asked_for || !standing.is_rolled_back)", without("!standing.is_rolled_back")),
     ("rounds: two for each link", RUN, ".saturating_mul(2)", ".saturating_mul(if MUT { 1 } else { 2 })"),
     ("rounds: and four more", RUN, "saturating_add(SPARE_ROUNDS)", "saturating_add(if MUT { 0 } else { SPARE_ROUNDS })"),
-    ("contact: not one that holds no release", ROUND, "            is_known\n", "            (MUT || is_known)\n"),
-    ("contact: not who was sent to", ROUND, "&& !self.sent.contains(*node)", "&& (MUT || !self.sent.contains(*node))"),
-    ("contact: nobody twice", ROUND, "&& !self.contacted.contains(*node)", "&& (MUT || !self.contacted.contains(*node))"),
-    ("contact: not one on hold", ROUND, "&& !self.is_on_hold(node)\n        });", "&& (MUT || !self.is_on_hold(node))\n        });"),
+    ("contact: not one that holds no release", CONTACT, "            is_known\n", "            (MUT || is_known)\n"),
+    ("contact: not who was sent to, where all was verified by that", CONTACT, "&& self.is_unverified(node)", "&& (MUT || self.is_unverified(node))"),
+    ("contact: who was sent to, where something was left as it was", CONTACT, "left.is_none_or(|left| !left.is_empty())", "left.is_none_or(|left| !MUT && !left.is_empty())"),
+    ("contact: what an earlier send has verified is verified", CONTACT, "before.retain(|service| left.contains(service))", "*before = if MUT { left } else { before.intersection(&left).cloned().collect() }"),
+    ("contact: nobody twice", CONTACT, "&& !self.contacted.contains(*node)", "&& (MUT || !self.contacted.contains(*node))"),
+    ("contact: not one on hold", CONTACT, "&& !self.is_on_hold(node)\n        });", "&& (MUT || !self.is_on_hold(node))\n        });"),
     ("contact: who turns out to hold nothing is behind", PUSH, "targets = run.behind_now(); // a", "if !MUT { targets = run.behind_now(); } // a"),
-    ("contact: named machines that were not sent to", ROUND, "let Named::Nodes(named) = &self.orders.named else {", "if MUT { return Ok(()); }\n        OLD"),
+    ("contact: named machines", CONTACT, "let Named::Nodes(named) = &self.orders.named else {", "if MUT { return Ok(()); }\n        OLD"),
     ("prune: not the generations in use", RUN, "in_use.contains(&generation)", NEVER),
     ("prune: all others but the newest", RUN, "in_use.contains(&generation)", ALWAYS),
 

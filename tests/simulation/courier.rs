@@ -1,9 +1,10 @@
 //! The simulated couriers: they carry what the push sends to the machines of the floor, with faults.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use grid::compose::bundle::Content;
+use grid::compose::manifest::{Grants, Manifest, ServiceManifest};
 use grid::delivery::{
     Answer, Applied, Dispatch, FailedStep, Failure, Heard, Holding, Outcome, Parcel, Question,
 };
@@ -32,8 +33,10 @@ pub struct Courier<'a> {
     pub all_behind: bool,
     pub sends: usize,
     pub asks: usize,
-    /// Machines that took what was sent to them.
-    pub applied: BTreeSet<NodeName>,
+    /// Of machines that took what was sent to them: the providers whose list no send of this push has loaded.
+    pub left: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Machines that were contacted.
+    pub contacts: BTreeSet<NodeName>,
     /// Named machines that were sent to or contacted.
     pub contacted: BTreeSet<NodeName>,
     /// Whether anything went wrong that a push without faults would not meet.
@@ -176,9 +179,6 @@ impl Courier<'_> {
             _ => {
                 self.floor.outcomes.insert(node.clone(), uncertain);
             }
-        }
-        if matches!(outcome, Outcome::Applied(_)) {
-            self.applied.insert(node);
         }
     }
 
@@ -369,8 +369,9 @@ impl Courier<'_> {
     /// A named machine that is current: verified, checked, and mended where it drifted.
     fn contact(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
         self.floor.coverage.saw("contact");
-        if self.applied.contains(node) {
-            let what = format!("{node} is contacted although it was sent to or contacted");
+        let is_left = self.left.get(node).is_none_or(|left| !left.is_empty());
+        if !self.contacts.insert(node.clone()) || !is_left {
+            let what = format!("{node} is contacted although all of it was verified");
             self.floor.violate(what);
         }
         match fault.map(|fault| fault.kind) {
@@ -416,7 +417,9 @@ impl Courier<'_> {
         let manifest = Arc::clone(&parcel.bundle.manifest);
         self.check_contents(node, parcel);
         self.floor.excuse_who_lets_go(node, &manifest);
-        self.mend(node); // what somebody changed by hand is the contact's to find, and not told apart here
+        let left = self.lists_left_alone(node, &manifest);
+        let drifted = self.drifted(node, &left);
+        self.mend(node); // where the send ends otherwise, what somebody changed by hand is not told apart
         let machine = self.floor.machine(node);
         let was_here = machine.token.is_some();
         let steps = machine.steps_to(&manifest);
@@ -479,6 +482,8 @@ impl Courier<'_> {
             }
             kind => {
                 self.take(node, &manifest);
+                self.drift_again(node, drifted);
+                self.leave(node, left);
                 // What was said to be gone is made good by a send; until then the operator is taken at their word. A
                 // provider that goes with it was there all the while: whoever counted on it finds it gone.
                 let runs = &self.floor.machines[node].running;
@@ -505,6 +510,56 @@ impl Courier<'_> {
                 self.floor.coverage.saw("send applied");
                 self.floor.rolled_back.remove(node);
                 Outcome::Applied(Applied::default())
+            }
+        }
+    }
+
+    /// The providers whose list a send does not change, and so does not load.
+    fn lists_left_alone(&mut self, node: &NodeName, wanted: &Manifest) -> BTreeSet<ServiceName> {
+        let machine = self.floor.machine(node);
+        let held = machine.release.iter().flat_map(|held| &held.services);
+        let list = |name: &ServiceName, service: &ServiceManifest| {
+            service.grant_file(name).map(|file| file.sha256)
+        };
+        held.filter(|(name, service)| {
+            let before = list(name, service);
+            let new = wanted.services.get(*name);
+            let after = new.and_then(|service| list(name, service));
+            before.is_some() && before == after && !machine.lists.contains_key(*name)
+        })
+        .map(|(name, _)| name.clone())
+        .collect()
+    }
+
+    /// What those of these providers admit whose list somebody changed by hand.
+    fn drifted(
+        &mut self,
+        node: &NodeName,
+        providers: &BTreeSet<ServiceName>,
+    ) -> BTreeMap<ServiceName, Grants> {
+        let mut drifted = self.floor.machine(node).loaded.clone();
+        let is_drifted = |name: &ServiceName| {
+            let place = (node.clone(), name.clone());
+            providers.contains(name) && self.floor.drifted.contains(&place)
+        };
+        drifted.retain(|name, _| is_drifted(name));
+        drifted
+    }
+
+    fn drift_again(&mut self, node: &NodeName, drifted: BTreeMap<ServiceName, Grants>) {
+        for (name, list) in drifted {
+            self.floor.drifted.insert((node.clone(), name.clone()));
+            self.floor.machine(node).loaded.insert(name, list);
+            self.floor.coverage.saw("drifted, and sent to");
+        }
+    }
+
+    /// What was verified by an earlier send is verified.
+    fn leave(&mut self, node: &NodeName, left: BTreeSet<ServiceName>) {
+        match self.left.get_mut(node) {
+            Some(before) => before.retain(|name| left.contains(name)),
+            None => {
+                self.left.insert(node.clone(), left);
             }
         }
     }

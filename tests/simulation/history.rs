@@ -467,7 +467,8 @@ impl History {
             all_behind: plan.whom == Whom::Behind,
             sends: 0,
             asks: 0,
-            applied: BTreeSet::new(),
+            left: BTreeMap::new(),
+            contacts: BTreeSet::new(),
             contacted: BTreeSet::new(),
             disturbed: plan.death.is_some(),
         };

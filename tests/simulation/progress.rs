@@ -591,6 +591,20 @@ fn a_named_machine_that_is_current_is_contacted_and_nothing_is_sent() {
     assert!(history.floor.drifted.is_empty());
 }
 
+#[test]
+fn a_named_machine_that_is_sent_to_is_contacted_where_the_send_left_a_list_as_it_was() {
+    let mesh: &[(&[usize], &[usize])] = &[(&[0], &[]), (&[1], &[0]), (&[0], &[])];
+    for (whom, mended) in [(Whom::Behind, false), (Whom::One(0), true)] {
+        let mut history = current(2, mesh);
+        history.happens(&Op::Drift(0));
+        history.happens(&Op::Edit(2));
+        let (rounds, report) = push(&mut history, &plan(whom));
+        assert_eq!(rounds, sent(&[(0, &["m0"])]));
+        assert_eq!(report.verdict(), Verdict::Done);
+        assert_eq!(history.floor.drifted.is_empty(), mended);
+    }
+}
+
 /// Everything at once: each service of a chain of `links` moves to a machine of its own, and every account is rotated.
 /// The last machine has nothing to do with it, and may have been made anew.
 fn all_moves(links: usize, start_first: bool, made_anew: bool) -> (usize, Verdict) {

@@ -297,20 +297,29 @@ impl Told {
         match event {
             Event::Began { push, .. } => self.push = Some(*push),
             Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
-            Event::Contacted { node, .. } => self.touch(node, Touch::Verified, None),
+            Event::Contacted { node, .. } => self.verified(node, None),
             Event::Failed { node, problem, .. } => {
+                let why = crate::cli::phrases::problem(problem);
                 let how = match problem {
                     Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
                     Problem::Uncomposable(_) => return,
                     Problem::Refused(_) => Touch::Refused,
+                    Problem::Unwell(_) => return self.verified(node, Some(why)),
                     Problem::RolledBack { .. } => Touch::RolledBack,
                     Problem::Uncertain(_) => Touch::Uncertain,
                     Problem::Fenced { .. } => Touch::Fenced,
                 };
-                self.touch(node, how, Some(crate::cli::phrases::problem(problem)));
+                self.touch(node, how, Some(why));
             }
             _ => {}
         }
+    }
+
+    /// It was contacted, and perhaps sent to before that.
+    fn verified(&mut self, node: &NodeName, why: Option<String>) {
+        let was = self.machines.get(node).map(|touched| touched.how);
+        let how = was.filter(|how| *how == Touch::Applied);
+        self.touch(node, how.unwrap_or(Touch::Verified), why);
     }
 
     fn touch(&mut self, node: &NodeName, how: Touch, why: Option<String>) {

@@ -21,6 +21,8 @@ pub enum ProblemView {
     NotReached(FailureView),
     /// It refused before it changed anything.
     Refused(FailureView),
+    /// It was named, holds what it should, and something of it could not be mended.
+    Unwell(FailureView),
     /// It put the previous release back.
     RolledBack(FailureView),
     /// Nobody knows what it holds.
@@ -90,6 +92,7 @@ impl From<Problem> for ProblemView {
             },
             Problem::NotReached(failure) => Self::NotReached(failure.into()),
             Problem::Refused(failure) => Self::Refused(failure.into()),
+            Problem::Unwell(failure) => Self::Unwell(failure.into()),
             Problem::RolledBack { failure, lists } => {
                 let mut view = FailureView::from(failure);
                 view.lists = lists;

@@ -39,38 +39,11 @@ pub enum PushEvent {
         node: NodeName,
     },
     /// An account was minted, and is on disk.
-    Minted {
-        /// On which provider.
-        provider: ServiceName,
-        /// Whose.
-        consumer: ServiceName,
-        /// Which generation.
-        generation: u32,
-    },
+    Minted(MintView),
     /// Of a dry run: an account would be minted.
-    WouldMint {
-        /// On which provider.
-        provider: ServiceName,
-        /// Whose.
-        consumer: ServiceName,
-        /// Which generation.
-        generation: u32,
-    },
+    WouldMint(MintView),
     /// Of a dry run: a machine would be sent to.
-    WouldSend {
-        /// Which.
-        node: NodeName,
-        /// In which round, counted from 0.
-        round: usize,
-        /// Named or flushed.
-        summons: Summons,
-        /// Why it is behind.
-        reasons: Vec<Reason>,
-        /// What would wait on it.
-        waits: BTreeMap<ServiceName, WaitView>,
-        /// What is revoked on it.
-        revoked: BTreeSet<ServiceName>,
-    },
+    WouldSend(SendView),
     /// Of a dry run, after `would-send`: what the machine lacks.
     WouldTransfer {
         /// Which.
@@ -82,26 +55,13 @@ pub enum PushEvent {
         /// Bytes of their content.
         bytes: u64,
     },
-    /// Of a dry run: a named machine that is current would be contacted, its files verified, its checks run.
+    /// Of a dry run: a named machine would be contacted, its files verified, its checks run.
     WouldContact {
         /// Which.
         node: NodeName,
     },
     /// A machine is about to be sent to.
-    Sending {
-        /// Which.
-        node: NodeName,
-        /// In which round, counted from 0.
-        round: usize,
-        /// Named or flushed.
-        summons: Summons,
-        /// Why it is behind.
-        reasons: Vec<Reason>,
-        /// What waits on it.
-        waits: BTreeMap<ServiceName, WaitView>,
-        /// What is revoked on it.
-        revoked: BTreeSet<ServiceName>,
-    },
+    Sending(SendView),
     /// A target is not sent to: it holds all that it can have for now, and the rest waits.
     Waits {
         /// Which.
@@ -152,7 +112,7 @@ pub enum PushEvent {
         /// What it did.
         applied: AppliedView,
     },
-    /// A named machine that was current was verified and checked.
+    /// A named machine was verified and checked: it was current, or was sent to and something there was left as it was.
     Contacted {
         /// Which.
         node: NodeName,
@@ -182,6 +142,34 @@ pub enum PushEvent {
     Ended(Box<Ended>),
 }
 
+/// An account that is minted, or would be.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct MintView {
+    /// On which provider.
+    pub provider: ServiceName,
+    /// Whose.
+    pub consumer: ServiceName,
+    /// Which generation.
+    pub generation: u32,
+}
+
+/// A machine that is sent to, or would be.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct SendView {
+    /// Which.
+    pub node: NodeName,
+    /// In which round, counted from 0.
+    pub round: usize,
+    /// Named or flushed.
+    pub summons: Summons,
+    /// Why it is behind.
+    pub reasons: Vec<Reason>,
+    /// What waits on it.
+    pub waits: BTreeMap<ServiceName, WaitView>,
+    /// What is revoked on it.
+    pub revoked: BTreeSet<ServiceName>,
+}
+
 /// What a machine did with what it was sent.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct AppliedView {
@@ -189,7 +177,9 @@ pub struct AppliedView {
     pub bytes: u64,
     /// Files that were sent.
     pub files: u64,
-    /// Services that were loaded or applied, in that order.
+    /// Providers whose list was loaded, in that order.
+    pub loaded: Vec<ServiceName>,
+    /// Services that took their files, in that order.
     pub applied: Vec<ServiceName>,
     /// What had drifted and was mended.
     pub mended: Vec<String>,
@@ -203,26 +193,31 @@ impl PushEvent {
     /// The event as it is printed; `None`: bytes that were sent so far, which are for progress bars only.
     #[must_use]
     pub fn of(event: &Event, milliseconds: u64, dry_run: bool) -> Option<Self> {
-        if let (true, Some(would)) = (dry_run, Self::would(event)) {
-            return Some(would);
-        }
         Some(match event.clone() {
-            Event::Asking { node } => Self::Asking { node },
             Event::Began { mesh, push } => Self::Began {
                 mesh,
                 push,
                 dry_run,
             },
+            Event::Asking { node } if dry_run => Self::WouldAsk { node },
+            Event::Asking { node } => Self::Asking { node },
             Event::SettledAs { node } => Self::Settled { node },
             Event::Minted {
                 provider,
                 consumer,
                 generation,
-            } => Self::Minted {
-                provider,
-                consumer,
-                generation,
-            },
+            } => {
+                let told = if dry_run {
+                    Self::WouldMint
+                } else {
+                    Self::Minted
+                };
+                told(MintView {
+                    provider,
+                    consumer,
+                    generation,
+                })
+            }
             Event::Sending {
                 node,
                 round,
@@ -230,14 +225,21 @@ impl PushEvent {
                 reasons,
                 waits,
                 revoked,
-            } => Self::Sending {
-                node,
-                round,
-                summons,
-                reasons,
-                waits: WaitView::all(&waits),
-                revoked,
-            },
+            } => {
+                let told = if dry_run {
+                    Self::WouldSend
+                } else {
+                    Self::Sending
+                };
+                told(SendView {
+                    node,
+                    round,
+                    summons,
+                    reasons,
+                    waits: WaitView::all(&waits),
+                    revoked,
+                })
+            }
             Event::Waits {
                 node,
                 round,
@@ -267,12 +269,23 @@ impl PushEvent {
                 node,
                 round,
                 applied,
+            } if dry_run => Self::WouldTransfer {
+                node,
+                round,
+                files: applied.files,
+                bytes: applied.bytes,
+            },
+            Event::Sent {
+                node,
+                round,
+                applied,
             } => Self::Sent {
                 node,
                 round,
                 milliseconds,
                 applied: applied.into(),
             },
+            Event::Contacted { node, .. } if dry_run => Self::WouldContact { node },
             Event::Contacted { node, applied } => Self::Contacted {
                 node,
                 applied: applied.into(),
@@ -291,49 +304,6 @@ impl PushEvent {
             Event::Ended(report) => Self::Ended(Box::new(Ended::of(*report, dry_run))),
         })
     }
-
-    /// What a push would do, for an event of a dry run that says so.
-    fn would(event: &Event) -> Option<Self> {
-        Some(match event.clone() {
-            Event::Asking { node } => Self::WouldAsk { node },
-            Event::Minted {
-                provider,
-                consumer,
-                generation,
-            } => Self::WouldMint {
-                provider,
-                consumer,
-                generation,
-            },
-            Event::Sending {
-                node,
-                round,
-                summons,
-                reasons,
-                waits,
-                revoked,
-            } => Self::WouldSend {
-                node,
-                round,
-                summons,
-                reasons,
-                waits: WaitView::all(&waits),
-                revoked,
-            },
-            Event::Sent {
-                node,
-                round,
-                applied,
-            } => Self::WouldTransfer {
-                node,
-                round,
-                files: applied.files,
-                bytes: applied.bytes,
-            },
-            Event::Contacted { node, .. } => Self::WouldContact { node },
-            _ => return None,
-        })
-    }
 }
 
 impl From<Applied> for AppliedView {
@@ -341,6 +311,7 @@ impl From<Applied> for AppliedView {
         let Applied {
             bytes,
             files,
+            loaded,
             applied,
             mended,
             removed,
@@ -349,6 +320,7 @@ impl From<Applied> for AppliedView {
         Self {
             bytes,
             files,
+            loaded,
             applied,
             mended,
             removed,
