@@ -49,8 +49,15 @@ fn man_pages_completions_and_schemas_are_current() {
         let path = format!("completions/{}", shell.file());
         hold(&path, &completions(shell), &mut stale);
     }
-    // The declaration's has a test of its own.
-    let mut schemas: Vec<String> = vec!["mesh.schema.json".to_owned()];
+    // These have tests of their own, in tests/schemas.rs.
+    let mut schemas: Vec<String> = [
+        "gridnetworks.crd.yaml",
+        "gridsites.crd.yaml",
+        "mesh.schema.json",
+        "overlay.schema.json",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for (name, schema) in grid::cli::view::schemas() {
         let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
         hold(
