@@ -9,7 +9,7 @@
 //! in [`contract`], a caller's [`query`] picks among these for a [`response`]; a peer turns the response into rows of
 //! its own in [`reading`]; [`observation`] makes signals
 //! ([`measure`]) and a score ([`score`]) of rows, and [`overlay`] writes what gateways read.
-//! [`manifests`] writes the same facts for Kubernetes.
+//! [`manifests`] writes the same facts for Kubernetes, [`site`] for the daemon.
 
 pub mod clock;
 pub mod contract;
@@ -27,6 +27,7 @@ pub mod response;
 pub mod row;
 pub mod score;
 pub mod seed;
+pub mod site;
 
 #[cfg(test)]
 mod sample;

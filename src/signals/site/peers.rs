@@ -1,0 +1,225 @@
+//! `peers.toml`: the other sites of the mesh, where they are, and by which certificates they are known.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FORMAT, SiteError, at_most, is_format, once, parse};
+use crate::words::{Digest, NodeName};
+
+/// The most peers of a site.
+pub const MOST_PEERS: usize = 10_000;
+
+/// The most pins of a peer: a renewal overlaps with what it replaces.
+pub const MOST_PINS: usize = 2;
+
+/// The longest DNS name, in bytes (RFC 1035, section 2.3.4, without the root's dot).
+const LONGEST_HOST: usize = 253;
+
+/// The other sites of the mesh: `peers.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peers {
+    /// 1.
+    pub format: u32,
+    /// The peers, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
+}
+
+/// Another site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Its name.
+    pub name: NodeName,
+    /// Where it is, until SWIM membership says it.
+    pub host: PeerHost,
+    /// By which certificates it is known under `pin`; without one it is refused both ways.
+    #[serde(default, skip_serializing_if = "Pins::is_empty")]
+    pub pins: Pins,
+}
+
+impl Peers {
+    /// These peers, by name.
+    #[must_use]
+    pub fn new(mut peers: Vec<Peer>) -> Self {
+        peers.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            format: FORMAT,
+            peers,
+        }
+    }
+
+    /// Reads `peers.toml`.
+    ///
+    /// # Errors
+    /// When it is no such file, or past a bound; when a name or a pin stands there twice: a certificate is one peer's.
+    pub fn read(bytes: &[u8]) -> Result<Self, SiteError> {
+        let peers: Self = parse(bytes)?;
+        peers.check()?;
+        Ok(peers)
+    }
+
+    /// Writes it, the same bytes for the same facts.
+    ///
+    /// # Errors
+    /// When it breaks a rule that reading it would refuse.
+    pub fn write(&self) -> Result<String, SiteError> {
+        self.check()?;
+        toml::to_string(self).map_err(|error| SiteError::Syntax(error.to_string()))
+    }
+
+    fn check(&self) -> Result<(), SiteError> {
+        is_format(self.format)?;
+        at_most("peers", self.peers.len(), MOST_PEERS)?;
+        once("the peer", self.peers.iter().map(|peer| peer.name.as_str()))?;
+        let pins: Vec<String> = self
+            .peers
+            .iter()
+            .flat_map(|peer| peer.pins.iter().map(ToString::to_string))
+            .collect();
+        once("the pin", pins.iter().map(String::as_str))
+    }
+}
+
+/// Why a text is no host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a host is an IP address without brackets or port, or a DNS name")]
+pub struct HostError;
+
+/// Where a peer is: an IP address or a DNS name, without a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum PeerHost {
+    /// An address.
+    Address(IpAddr),
+    /// A name, lowercase, that is resolved anew for every connection.
+    Name(Box<str>),
+}
+
+impl PeerHost {
+    /// Parses a host.
+    ///
+    /// # Errors
+    /// When it is neither an address nor a name.
+    pub fn new(text: &str) -> Result<Self, HostError> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let is_part = |part: &str| {
+            let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            (1..=63).contains(&part.len())
+                && part.bytes().all(inner)
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        };
+        let name = text.strip_suffix('.').unwrap_or(text);
+        // A last part of digits is a mistyped address, and resolvers read some of these as one.
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let is_name = (1..=LONGEST_HOST).contains(&name.len())
+            && name.split('.').all(is_part)
+            && !last.bytes().all(|b| b.is_ascii_digit());
+        if is_name {
+            Ok(Self::Name(name.to_ascii_lowercase().into()))
+        } else {
+            Err(HostError)
+        }
+    }
+}
+
+impl fmt::Display for PeerHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl TryFrom<String> for PeerHost {
+    type Error = HostError;
+    fn try_from(text: String) -> Result<Self, HostError> {
+        Self::new(&text)
+    }
+}
+
+impl From<PeerHost> for String {
+    fn from(host: PeerHost) -> Self {
+        host.to_string()
+    }
+}
+
+/// Why texts are no pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PinsError {
+    /// Too many.
+    #[error("a peer has at most {MOST_PINS} pins, this one has {0}")]
+    TooMany(usize),
+    /// Not a SHA-256.
+    #[error("a pin is the SHA-256 of a certificate: 64 hexadecimal digits, with or without colons")]
+    Form,
+}
+
+/// The SHA-256 of each certificate by which a peer is known: at most two, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Pins(Vec<Digest>);
+
+impl Pins {
+    /// Takes the digests of certificates (DER).
+    ///
+    /// # Errors
+    /// When there are more than two.
+    pub fn new(pins: impl IntoIterator<Item = Digest>) -> Result<Self, PinsError> {
+        let mut kept: Vec<Digest> = Vec::new();
+        for pin in pins {
+            if !kept.contains(&pin) {
+                kept.push(pin);
+            }
+        }
+        if kept.len() > MOST_PINS {
+            return Err(PinsError::TooMany(kept.len()));
+        }
+        Ok(Self(kept))
+    }
+
+    /// Whether it has none: then the peer is refused under `pin`.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pins.
+    pub fn iter(&self) -> impl Iterator<Item = &Digest> {
+        self.0.iter()
+    }
+
+    /// Whether a certificate is one of them.
+    #[must_use]
+    pub fn contains(&self, certificate: &Digest) -> bool {
+        self.0.contains(certificate)
+    }
+}
+
+impl TryFrom<Vec<String>> for Pins {
+    type Error = PinsError;
+    fn try_from(written: Vec<String>) -> Result<Self, PinsError> {
+        let pins: Vec<Digest> = written
+            .iter()
+            .map(|pin| {
+                let plain: String = pin.chars().filter(|c| *c != ':').collect();
+                let plain = plain.to_ascii_lowercase();
+                plain.parse().map_err(|_| PinsError::Form)
+            })
+            .collect::<Result<_, _>>()?;
+        Self::new(pins)
+    }
+}
+
+impl From<Pins> for Vec<String> {
+    fn from(pins: Pins) -> Self {
+        pins.0.iter().map(ToString::to_string).collect()
+    }
+}
