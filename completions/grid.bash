@@ -58,6 +58,9 @@ _grid() {
             grid,rotate)
                 cmd="grid__subcmd__rotate"
                 ;;
+            grid,site)
+                cmd="grid__subcmd__site"
+                ;;
             grid,status)
                 cmd="grid__subcmd__status"
                 ;;
@@ -76,6 +79,9 @@ _grid() {
             grid,unlock)
                 cmd="grid__subcmd__unlock"
                 ;;
+            grid__subcmd__site,run)
+                cmd="grid__subcmd__site__subcmd__run"
+                ;;
             *)
                 ;;
         esac
@@ -83,7 +89,7 @@ _grid() {
 
     case "${cmd}" in
         grid)
-            opts="-v -h -V --mesh --json --verbose --quiet --color --yes --help --version init try check push status assign unassign issue revoke rotate hold unhold trust forget provisions compose history unlock completions man"
+            opts="-v -h -V --mesh --json --verbose --quiet --color --yes --help --version init try check push status assign unassign issue revoke rotate hold unhold trust forget provisions compose history unlock site completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -482,6 +488,75 @@ _grid() {
                 return 0
             fi
             case "${prev}" in
+                --mesh)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        grid__subcmd__site)
+            opts="-v -h --mesh --json --verbose --quiet --color --yes --help run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --mesh)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        grid__subcmd__site__subcmd__run)
+            opts="-v -h --config --log --mesh --json --verbose --quiet --color --yes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --log)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
                 --mesh)
                     COMPREPLY=()
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then

@@ -52,6 +52,7 @@ complete -c grid -n "__fish_grid_needs_command" -f -a "provisions" -d 'List acco
 complete -c grid -n "__fish_grid_needs_command" -f -a "compose" -d 'Show what a machine\'s next send would hold'
 complete -c grid -n "__fish_grid_needs_command" -f -a "history" -d 'List what was done, by whom, and how it ended'
 complete -c grid -n "__fish_grid_needs_command" -f -a "unlock" -d 'Take away a lock whose holder is gone'
+complete -c grid -n "__fish_grid_needs_command" -f -a "site" -d 'Run a machine\'s site daemon, which serves and pulls provider load'
 complete -c grid -n "__fish_grid_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c grid -n "__fish_grid_needs_command" -f -a "man" -d 'Write the man pages'
 complete -c grid -n "__fish_grid_using_subcommand init" -l name -d 'The mesh\'s name; absent: the folder\'s' -r
@@ -237,6 +238,28 @@ complete -c grid -n "__fish_grid_using_subcommand unlock" -s v -l verbose -d 'Sa
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -f -a "run" -d 'Run the site daemon of this machine'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l config -d 'Its site.toml, which a push delivers. One: a daemon serves one network' -r -F
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l log -d 'How it writes its log to stderr' -r -f -a "text\t'A line for people'
+json\t'An object a line'"
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c grid -n "__fish_grid_using_subcommand completions" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand completions" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'

@@ -33,13 +33,15 @@ pub enum Exit {
     Locked = 7,
     /// The store is damaged, sealed for somebody else, or not the one that a machine knows.
     Store = 8,
+    /// `site run`: restart me.
+    Restart = 75,
     /// Interrupted.
     Interrupted = 130,
 }
 
 impl Exit {
     /// All of them, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -49,6 +51,7 @@ impl Exit {
         Self::Behind,
         Self::Locked,
         Self::Store,
+        Self::Restart,
         Self::Interrupted,
     ];
 
@@ -65,6 +68,7 @@ impl Exit {
             Self::Behind => 6,
             Self::Locked => 7,
             Self::Store => 8,
+            Self::Restart => 75,
             Self::Interrupted => 130,
         }
     }
@@ -78,7 +82,9 @@ impl Exit {
             Self::Usage => {
                 "usage: an unknown flag, machine or service; a selector that matches nothing"
             }
-            Self::Declaration => "the declaration is wrong, or asks for another version of grid",
+            Self::Declaration => {
+                "the declaration is wrong, or asks for another version of grid; site run: more than one network"
+            }
             Self::Incomplete => {
                 "some machine could not be sent to, applied or checked, or waits for one"
             }
@@ -90,6 +96,7 @@ impl Exit {
             Self::Store => {
                 "the store is damaged, sealed for somebody else, or not the one that a machine knows"
             }
+            Self::Restart => "site run: restart me, another mode or trust is declared",
             Self::Interrupted => "interrupted",
         }
     }
@@ -297,12 +304,13 @@ mod tests {
         0 done; after a push nothing is behind or waiting
         1 grid failed
         2 usage: an unknown flag, machine or service; a selector that matches nothing
-        3 the declaration is wrong, or asks for another version of grid
+        3 the declaration is wrong, or asks for another version of grid; site run: more than one network
         4 some machine could not be sent to, applied or checked, or waits for one
         5 rounds ran out
         6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold
         7 another process holds the lock of the mesh
         8 the store is damaged, sealed for somebody else, or not the one that a machine knows
+        75 site run: restart me, another mode or trust is declared
         130 interrupted
         "#);
     }

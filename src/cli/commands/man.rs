@@ -35,6 +35,12 @@ pub fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
             .clone()
             .display_name(&name)
             .bin_name(format!("grid {}", command.get_name()));
+        for below in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            let below_name = format!("{name}-{}", below.get_name());
+            let typed = format!("grid {} {}", command.get_name(), below.get_name());
+            let below = below.clone().display_name(&below_name).bin_name(typed);
+            pages.push((format!("{below_name}.1"), page(&below)?));
+        }
         pages.push((format!("{name}.1"), page(&command)?));
     }
     Ok(pages)

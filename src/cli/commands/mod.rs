@@ -14,6 +14,7 @@ mod man;
 mod provisions;
 mod push;
 mod renamed;
+mod site;
 mod status;
 mod trial;
 mod trust;
@@ -67,17 +68,20 @@ pub enum Command {
     History(history::Arguments),
     /// Take away a lock whose holder is gone
     Unlock(unlock::Arguments),
+    /// Run a machine's site daemon, which serves and pulls provider load
+    Site(site::Arguments),
     /// Print the completions of a shell
     Completions(completions::Arguments),
     /// Write the man pages
     Man(man::Arguments),
 }
 
-/// The commands that print no JSON: files, a demonstration, pages.
+/// The commands that print no JSON: files, a demonstration, a daemon, pages.
 const fn without_json(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Init(_) => "init",
         Command::Try(_) => "try",
+        Command::Site(_) => "site",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         _ => return None,
@@ -112,6 +116,7 @@ pub(super) fn run(context: &mut Context, command: Command) -> Result {
         Command::Compose(arguments) => compose::run(context, &arguments),
         Command::History(arguments) => history::run(context, &arguments),
         Command::Unlock(arguments) => unlock::run(context, arguments),
+        Command::Site(arguments) => site::run(context, arguments),
         Command::Completions(arguments) => completions::run(context, &arguments),
         Command::Man(arguments) => man::run(context, &arguments),
     }

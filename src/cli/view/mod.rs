@@ -41,6 +41,7 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
         ("history", written::<HistoryView>()),
         ("provisions", written::<ProvisionsView>()),
         ("push", written::<PushEvent>()),
+        ("site-status", written::<crate::site::SiteStatus>()),
         ("status", written::<StatusView>()),
     ]
 }

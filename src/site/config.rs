@@ -1,0 +1,176 @@
+//! Reads what the daemon is told: `site.toml` and the files beside it, each bounded.
+//!
+//! All of one look come from one release: the folder is resolved first, since the push switches it by a link.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::TrustAnchor;
+use zeroize::Zeroizing;
+
+use super::identity::{Identity, IdentityError, authorities};
+use crate::signals::ProviderName;
+use crate::signals::contract::Accepted;
+use crate::signals::observation::Watch as Watched;
+use crate::signals::site::{LARGEST, Peers, Site, SiteError};
+use crate::words::{Digest, PeerTrust, ReleasePath, SignalMode};
+
+/// Why files cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Several networks.
+    #[error(
+        "{0} configurations are named: one daemon serves one network, since how signals cross sites holds for the whole process; run one daemon for each"
+    )]
+    Networks(usize),
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file says something wrong.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        source: SiteError,
+    },
+    /// The certificate, its key or the authorities.
+    #[error("{}: {source}", path.display())]
+    Identity {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        source: IdentityError,
+    },
+}
+
+/// Where the daemon is told what it is.
+#[derive(Debug, Clone)]
+pub struct Source {
+    path: PathBuf,
+}
+
+/// What the files say, at one moment.
+#[derive(Debug)]
+pub struct Loaded {
+    /// `site.toml`.
+    pub site: Site,
+    /// `peers.toml`.
+    pub peers: Peers,
+    /// What the declaration says of providers' signals.
+    pub watches: BTreeMap<ProviderName, Watched>,
+    /// The names that are taken of peers.
+    pub accepted: Arc<Accepted>,
+    /// The site's certificate and key. Under gossip, which has no listener, there may be none.
+    pub identity: Option<Arc<Identity>>,
+    /// The mesh's authorities; none under `pin`.
+    pub authorities: Vec<TrustAnchor<'static>>,
+    /// Of all bytes that were read.
+    digest: Digest,
+}
+
+impl Loaded {
+    /// Whether the files say the same, byte for byte.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Source {
+    /// The one configuration.
+    ///
+    /// # Errors
+    /// When there is not exactly one.
+    pub fn new(paths: &[PathBuf]) -> Result<Self, ConfigError> {
+        match paths {
+            [path] => Ok(Self { path: path.clone() }),
+            paths => Err(ConfigError::Networks(paths.len())),
+        }
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// When one cannot be read, or says something wrong.
+    pub fn read(&self) -> Result<Loaded, ConfigError> {
+        let path = self.path.canonicalize().map_err(unreadable(&self.path))?;
+        let mut seen = Vec::new();
+        let bytes = bounded(&path, &mut seen)?;
+        let site = Site::read(&bytes).map_err(wrong(&self.path))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let beside = |file: &ReleasePath| folder.join(file.as_str());
+
+        let peers_path = beside(&site.peers);
+        let peers = Peers::read(&bounded(&peers_path, &mut seen)?).map_err(wrong(&peers_path))?;
+
+        let certificate_path = beside(&site.identity.certificate);
+        let identity = match bounded(&certificate_path, &mut seen) {
+            Ok(certificate) => {
+                let key = bounded(&beside(&site.identity.key), &mut seen)?;
+                let identity =
+                    Identity::read(&certificate, &key).map_err(not_identity(&certificate_path))?;
+                Some(Arc::new(identity))
+            }
+            Err(ConfigError::Io { source, .. })
+                if source.kind() == io::ErrorKind::NotFound && site.mode == SignalMode::Gossip =>
+            {
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let authorities = match site.trust {
+            PeerTrust::Pin => Vec::new(),
+            PeerTrust::Spiffe => {
+                let path = beside(&site.identity.authorities);
+                authorities(&bounded(&path, &mut seen)?).map_err(not_identity(&path))?
+            }
+        };
+        Ok(Loaded {
+            accepted: Arc::new(site.accepted()),
+            watches: site.watches(),
+            site,
+            peers,
+            identity,
+            authorities,
+            digest: Digest::of(&seen),
+        })
+    }
+}
+
+/// Reads a file that is not past the bound; its digest is added to `seen`.
+fn bounded(path: &Path, seen: &mut Vec<u8>) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+    let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
+    let mut bytes = Zeroizing::new(Vec::new());
+    File::open(path)
+        .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(unreadable(path))?;
+    if bytes.len() > LARGEST {
+        return Err(wrong(path)(SiteError::TooLarge(bytes.len())));
+    }
+    seen.extend_from_slice(Digest::of(&bytes).as_bytes());
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ConfigError {
+    let path = path.to_owned();
+    move |source| ConfigError::Io { path, source }
+}
+
+fn wrong(path: &Path) -> impl FnOnce(SiteError) -> ConfigError {
+    let path = path.to_owned();
+    move |source| ConfigError::File { path, source }
+}
+
+fn not_identity(path: &Path) -> impl FnOnce(IdentityError) -> ConfigError {
+    let path = path.to_owned();
+    move |source| ConfigError::Identity { path, source }
+}

@@ -1,0 +1,251 @@
+//! The daemon's own metrics: counters with fixed labels and the names of peers and providers, nothing a caller wrote.
+//!
+//! Written by hand: a dozen families in the text format need no library, and the order of lines stays fixed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::admission::{Held, Refused};
+use crate::evidence::Event;
+
+/// What one family is.
+#[derive(Debug, Clone, Copy)]
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [&'static str],
+}
+
+macro_rules! families {
+    ($($key:ident: $name:literal [$($label:literal),*] $help:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        enum Counter { $($key,)* }
+        impl Counter {
+            const ALL: &'static [(Self, Family)] = &[
+                $((Self::$key, Family { name: $name, help: $help, labels: &[$($label),*] }),)*
+            ];
+        }
+    };
+}
+
+families! {
+    Feedback: "grid_gateway_feedback_events_total" ["event"] "Events of the gateways' reports that an operator should know of.";
+    Reports: "grid_gateway_reports_total" ["code"] "Reports of gateways, by the HTTP status of the answer.";
+    Polls: "grid_peer_poll_total" ["peer", "outcome"] "Polls of peers, by how they ended.";
+    Refused: "grid_peer_signals_refused_total" ["peer", "reason"] "Rows and lines of peers that were refused.";
+    Scrapes: "grid_provider_scrape_total" ["provider", "outcome"] "Scrapes of the site's own providers, by how they ended.";
+    Withheld: "grid_provider_samples_withheld_total" ["provider", "reason"] "Samples of the site's own providers that are not served.";
+    Requests: "grid_signals_requests_total" ["code"] "Requests to the signals listener, by the HTTP status of the answer.";
+    LeftOut: "grid_signals_rows_left_out_total" [] "Rows that did not fit into an answer.";
+    Connections: "grid_signals_connections_refused_total" ["reason"] "Connections to the signals listener that were not held.";
+    Strangers: "grid_signals_handshakes_failed_total" ["reason"] "Handshakes that named nobody, or did not end in time.";
+    Overlays: "grid_overlay_write_failures_total" [] "Routing overlays that could not be written.";
+    Files: "grid_site_file_failures_total" [] "Times that changed files of the site could not be taken up.";
+}
+
+/// Values that go up and down.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gauges {
+    /// Connections, by what they count as.
+    pub held: Held,
+    /// How many peers the site knows.
+    pub peers: usize,
+    /// The last second in which the site's certificate holds.
+    pub not_after: i64,
+}
+
+/// The counters.
+#[derive(Debug)]
+pub struct Metrics {
+    counts: Mutex<BTreeMap<(Counter, Vec<String>), u64>>,
+    info: String,
+}
+
+impl Metrics {
+    /// Nothing counted yet. What has few labels is shown from the start, at 0, so that a first event is a rise.
+    #[must_use]
+    pub fn new(mesh: &str, site: &str, mode: &str, trust: &str) -> Self {
+        // Names and words: nothing of them needs an escape.
+        let info = format!(
+            "# HELP grid_site_info What the daemon is.\n# TYPE grid_site_info gauge\n\
+             grid_site_info{{mode=\"{mode}\",network=\"{mesh}\",site=\"{site}\",trust=\"{trust}\",version=\"{}\"}} 1\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        let metrics = Self {
+            counts: Mutex::default(),
+            info,
+        };
+        for event in Event::ALL {
+            metrics.add(Counter::Feedback, [event.label()], 0);
+        }
+        for refused in Refused::ALL {
+            metrics.add(Counter::Connections, [refused.as_str()], 0);
+        }
+        for counter in [Counter::LeftOut, Counter::Overlays, Counter::Files] {
+            metrics.add(counter, [], 0);
+        }
+        metrics
+    }
+
+    fn add<const N: usize>(&self, counter: Counter, labels: [&str; N], times: u64) {
+        let labels = labels.map(str::to_owned).to_vec();
+        let mut counts = self.counts();
+        let count = counts.entry((counter, labels)).or_default();
+        *count = count.saturating_add(times);
+    }
+
+    /// An event of the gateways' reports.
+    pub fn feedback(&self, event: Event) {
+        self.add(Counter::Feedback, [event.label()], 1);
+    }
+
+    /// A report was answered.
+    pub fn report(&self, code: u16) {
+        self.add(Counter::Reports, [&code.to_string()], 1);
+    }
+
+    /// A poll ended.
+    pub fn poll(&self, peer: &str, outcome: &'static str) {
+        self.add(Counter::Polls, [peer, outcome], 1);
+    }
+
+    /// Rows of a peer were refused.
+    pub fn refused(&self, peer: &str, reason: &'static str, times: u64) {
+        self.add(Counter::Refused, [peer, reason], times);
+    }
+
+    /// A scrape ended.
+    pub fn scrape(&self, provider: &str, outcome: &'static str) {
+        self.add(Counter::Scrapes, [provider, outcome], 1);
+    }
+
+    /// Samples of a provider are not served.
+    pub fn withheld(&self, provider: &str, reason: &'static str, times: u64) {
+        self.add(Counter::Withheld, [provider, reason], times);
+    }
+
+    /// A request was answered.
+    pub fn request(&self, code: u16) {
+        self.add(Counter::Requests, [&code.to_string()], 1);
+    }
+
+    /// Rows did not fit.
+    pub fn left_out(&self, rows: u64) {
+        self.add(Counter::LeftOut, [], rows);
+    }
+
+    /// A connection was not held.
+    pub fn connection(&self, refused: Refused) {
+        self.add(Counter::Connections, [refused.as_str()], 1);
+    }
+
+    /// A handshake came to nothing.
+    pub fn stranger(&self, reason: &'static str) {
+        self.add(Counter::Strangers, [reason], 1);
+    }
+
+    /// The overlay could not be written.
+    pub fn overlay_failed(&self) {
+        self.add(Counter::Overlays, [], 1);
+    }
+
+    /// Changed files could not be taken up.
+    pub fn files_failed(&self) {
+        self.add(Counter::Files, [], 1);
+    }
+
+    /// Forgets the counters of peers that are no more, so that a mesh that changes does not fill memory.
+    pub fn keep_peers(&self, is_peer: impl Fn(&str) -> bool) {
+        self.counts().retain(|(counter, labels), _| {
+            !matches!(counter, Counter::Polls | Counter::Refused)
+                || labels.first().is_some_and(|peer| is_peer(peer))
+        });
+    }
+
+    /// All of it, in the text format.
+    #[must_use]
+    pub fn text(&self, gauges: Gauges) -> String {
+        let mut text = self.info.clone();
+        let held = gauges.held;
+        let mut gauge = |name: &str, help: &str, values: &[(&str, i64)]| {
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+            for (labels, value) in values {
+                let _ = writeln!(text, "{name}{labels} {value}");
+            }
+        };
+        gauge(
+            "grid_signals_connections",
+            "Connections to the signals listener, by what they count as.",
+            &[
+                ("{kind=\"foreign_handshake\"}", held.foreign.into()),
+                ("{kind=\"own_handshake\"}", held.own.into()),
+                ("{kind=\"peer\"}", held.peers.into()),
+                ("{kind=\"local\"}", held.local.into()),
+            ],
+        );
+        let peers = i64::try_from(gauges.peers).unwrap_or(i64::MAX);
+        gauge(
+            "grid_site_peers",
+            "Peers that the site knows.",
+            &[("", peers)],
+        );
+        gauge(
+            "grid_site_certificate_expiry_timestamp_seconds",
+            "The last second in which the site's certificate holds.",
+            &[("", gauges.not_after)],
+        );
+        let counts = self.counts();
+        for (counter, family) in Counter::ALL {
+            let (name, help) = (family.name, family.help);
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} counter\n");
+            let of = counts.range((*counter, Vec::new())..);
+            for ((_, values), count) in of.take_while(|((of, _), _)| of == counter) {
+                text.push_str(name);
+                for (n, (label, value)) in family.labels.iter().zip(values).enumerate() {
+                    let before = if n == 0 { '{' } else { ',' };
+                    let _ = write!(text, "{before}{label}=\"{value}\"");
+                }
+                let end = if family.labels.is_empty() { "" } else { "}" };
+                let _ = writeln!(text, "{end} {count}");
+            }
+        }
+        text
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<(Counter, Vec<String>), u64>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_shown_by_family_and_only_those_of_peers_are_forgotten() {
+        let metrics = Metrics::new("prod", "atlas", "poll", "pin");
+        metrics.poll("borealis", "success");
+        metrics.poll("gone", "timeout");
+        metrics.feedback(Event::Unauthorized);
+        metrics.keep_peers(|peer| peer == "borealis");
+        let text = metrics.text(Gauges::default());
+        for line in [
+            "grid_peer_poll_total{peer=\"borealis\",outcome=\"success\"} 1",
+            "grid_gateway_feedback_events_total{event=\"unauthorized\"} 1",
+            "grid_gateway_feedback_events_total{event=\"conflict\"} 0",
+            "grid_overlay_write_failures_total 0",
+            "grid_signals_connections{kind=\"local\"} 0",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("gone"));
+        let mut reader = crate::signals::exposition::Reader::new(
+            text.as_bytes(),
+            crate::signals::exposition::Limits::CONTRACT,
+        )
+        .unwrap();
+        while reader.next_item().is_some() {}
+        assert!(reader.flaws().is_empty());
+    }
+}

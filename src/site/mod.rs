@@ -1,0 +1,43 @@
+//! The site daemon, `grid site run` (DESIGN.md, section 7).
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `config`, `identity`, `leaf` | the files, and what certificates say |
+//! | `trust`, `tls` | who a certificate is; mutual TLS both ways |
+//! | `admission`, `listener`, `patient` | connections, their bounds and their ends |
+//! | `serve`, `board` | the two requests; what the site knows |
+//! | `writer` | the one thread that writes evidence |
+//! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `watch`, `restart` | files that change: taken up live, or exit 75 |
+//! | `state`, `metrics`, `notify` | overlay, status, counters, systemd |
+//!
+//! The mode is read once. Under poll the listener is bound and peers are pulled; under gossip there is no listener, and
+//! until gossip itself is built nothing crosses sites, which the status says.
+
+mod address;
+mod admission;
+mod board;
+mod config;
+mod fetch;
+mod identity;
+mod leaf;
+mod listener;
+mod membership;
+mod metrics;
+mod notify;
+mod patient;
+mod poller;
+mod restart;
+mod run;
+mod scraper;
+mod serve;
+mod state;
+mod tls;
+mod trust;
+mod watch;
+mod writer;
+
+pub use config::ConfigError;
+pub use restart::Restart;
+pub use run::{Ended, RunError, run};
+pub use state::{SiteStatus, StateFolder};

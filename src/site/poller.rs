@@ -1,0 +1,279 @@
+//! Pulls the peers' signals: every 30 s, 8 peers at a time, at most 3 attempts, 5 s each and 10 s in all.
+//!
+//! Only what a retry can help is tried again: a timeout, a refused connection, a broken one, an error of the server's. A
+//! site that is not the one that was dialled, an answer past its bound or without a date is not asked again before its
+//! next turn. What a peer said before stays until it is 120 s old.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use super::address::is_special;
+use super::board::Board;
+use super::config::Loaded;
+use super::fetch::{Answer, FetchError, get};
+use super::membership::{Member, Membership};
+use super::metrics::Metrics;
+use super::serve::SIGNALS;
+use super::tls::Credentials;
+use crate::signals::EpochMs;
+use crate::signals::contract::Accepted;
+use crate::signals::exposition::Limits;
+use crate::signals::reading::{AnswerError, Pulled, read};
+use crate::signals::site::{PeerHost, Settings};
+
+/// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it half to one
+/// and a half of that.
+const BACK_OFF: Duration = Duration::from_millis(200);
+
+/// The most addresses of a name that are tried in one attempt.
+const MOST_ADDRESSES: usize = 8;
+
+/// Why a poll gave nothing.
+#[derive(Debug, thiserror::Error)]
+enum PollError {
+    #[error("no answer in time")]
+    Timeout,
+    #[error("connection refused")]
+    Refused,
+    #[error("{0}")]
+    Transport(String),
+    #[error("it answers with {0}")]
+    Server(hyper::StatusCode),
+    #[error("it answers with {0}")]
+    Status(hyper::StatusCode),
+    #[error("{0}")]
+    Identity(String),
+    #[error("{0} is not an address of a peer: loopback, link-local or of a cloud's metadata")]
+    Address(SocketAddr),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+impl PollError {
+    /// The word for the label `outcome` of `grid_peer_poll_total`.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+            Self::Transport(_) => "transport",
+            Self::Server(_) => "server_error",
+            Self::Status(_) => "status",
+            Self::Identity(_) => "identity",
+            Self::Address(_) => "address",
+            Self::TooLarge(_) | Self::Answer(AnswerError::Exposition(_)) => "too_large",
+            Self::Answer(AnswerError::NoDate) => "no_date",
+        }
+    }
+
+    fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout | Self::Refused | Self::Transport(_) | Self::Server(_)
+        )
+    }
+}
+
+impl From<io::Error> for PollError {
+    fn from(error: io::Error) -> Self {
+        let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match (of_tls, error.kind()) {
+            (Some(rustls::Error::InvalidCertificate(why)), _) => Self::Identity(why.to_string()),
+            (_, io::ErrorKind::ConnectionRefused) => Self::Refused,
+            (_, io::ErrorKind::TimedOut) => Self::Timeout,
+            _ => Self::Transport(error.to_string()),
+        }
+    }
+}
+
+impl From<FetchError> for PollError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::TooLarge(most) => Self::TooLarge(most),
+            other => Self::Transport(other.to_string()),
+        }
+    }
+}
+
+/// The poller.
+pub struct Poller {
+    /// What the files say now.
+    pub loaded: watch::Receiver<Arc<Loaded>>,
+    /// Who is there.
+    pub members: Arc<dyn Membership>,
+    /// Who the site is and whom it knows.
+    pub credentials: Arc<Credentials>,
+    /// Where readings go.
+    pub board: Arc<Board>,
+    /// Told when there are new ones.
+    pub changed: Arc<Notify>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Poller {
+    /// Polls for ever.
+    pub async fn run(self) {
+        let poller = Arc::new(self);
+        let settings = poller.loaded.borrow().site.settings.clone();
+        let parallel = usize::try_from(settings.poll_parallel).unwrap_or(1);
+        let turns = Arc::new(Semaphore::new(parallel));
+        let mut ticks = interval(settings.poll_interval_ms.duration());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            let mut polls = JoinSet::new();
+            for member in poller.members.alive() {
+                // The turn is taken here, so that no more tasks wait than there are turns.
+                let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
+                    return;
+                };
+                let poller = Arc::clone(&poller);
+                polls.spawn(async move {
+                    poller.one(&member).await;
+                    drop(turn);
+                });
+                while polls.try_join_next().is_some() {}
+            }
+            while polls.join_next().await.is_some() {}
+        }
+    }
+
+    async fn one(&self, member: &Member) {
+        let loaded = Arc::clone(&self.loaded.borrow());
+        let peer = member.name.as_str();
+        match self.attempts(member, &loaded).await {
+            Ok((pulled, at)) => {
+                self.metrics.poll(peer, "success");
+                for (reason, times) in pulled.refused.iter() {
+                    self.metrics.refused(peer, reason.as_str(), times);
+                }
+                for (flaw, times) in pulled.flaws.iter() {
+                    self.metrics.refused(peer, flaw.as_str(), times);
+                }
+                let rows = pulled.readings.into_iter().map(|reading| reading.row);
+                self.board.pulled(&member.name, rows.collect(), at);
+                self.changed.notify_one();
+            }
+            Err(error) => {
+                self.metrics.poll(peer, error.outcome());
+                tracing::warn!(peer, host = %member.host, %error, "a peer could not be polled");
+            }
+        }
+    }
+
+    async fn attempts(
+        &self,
+        member: &Member,
+        loaded: &Loaded,
+    ) -> Result<(Pulled, EpochMs), PollError> {
+        let settings = &loaded.site.settings;
+        let end = Instant::now() + settings.poll_total_ms.duration();
+        let mut pause = BACK_OFF;
+        let mut left = settings.poll_attempts;
+        loop {
+            let until = end.min(Instant::now() + settings.poll_attempt_ms.duration());
+            let taken = timeout_at(until, self.attempt(member, loaded)).await;
+            left = left.saturating_sub(1);
+            let error = match taken.unwrap_or(Err(PollError::Timeout)) {
+                Ok(pulled) => return Ok(pulled),
+                Err(error) => error,
+            };
+            let jittered = pause.mul_f64(0.5 + rand::random::<f64>());
+            if left == 0 || !error.may_pass() || Instant::now() + jittered >= end {
+                return Err(error);
+            }
+            tracing::debug!(peer = %member.name, %error, "a poll is tried again");
+            sleep(jittered).await;
+            pause = pause.saturating_mul(2);
+        }
+    }
+
+    async fn attempt(
+        &self,
+        member: &Member,
+        loaded: &Loaded,
+    ) -> Result<(Pulled, EpochMs), PollError> {
+        let (site, settings) = (&loaded.site, &loaded.site.settings);
+        let stream = connect(&member.host, site.port, settings).await?;
+        let config = self.credentials.client(&member.name);
+        let config = config.map_err(|error| PollError::Transport(error.to_string()))?;
+        let name = format!("{}.grid.internal", member.name);
+        let name =
+            ServerName::try_from(name).map_err(|error| PollError::Transport(error.to_string()))?;
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name.clone(), stream)
+            .await?;
+        let most = usize::try_from(settings.poll_bytes).unwrap_or(usize::MAX);
+        let authority = format!("{}.grid.internal:{}", member.name, site.port);
+        let answer = get(stream, &authority, SIGNALS, most).await?;
+        if answer.status.is_server_error() {
+            return Err(PollError::Server(answer.status));
+        }
+        if answer.status != hyper::StatusCode::OK {
+            return Err(PollError::Status(answer.status));
+        }
+        let accepted = loaded.accepted.clone();
+        take(member, answer, accepted, most).await
+    }
+}
+
+async fn take(
+    member: &Member,
+    answer: Answer,
+    accepted: Arc<Accepted>,
+    most: usize,
+) -> Result<(Pulled, EpochMs), PollError> {
+    let at = EpochMs::from(Timestamp::now());
+    let site = member.name.clone();
+    let limits = Limits {
+        body: most,
+        ..Limits::CONTRACT
+    };
+    let work = move || {
+        let date = answer.date.as_deref();
+        read(&site, &answer.body, date, at, &accepted, limits)
+    };
+    let pulled = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| PollError::Transport("the daemon is ending".to_owned()))??;
+    Ok((pulled, at))
+}
+
+/// Connects to the first address that answers; a name is resolved anew each time.
+async fn connect(host: &PeerHost, port: u16, settings: &Settings) -> Result<TcpStream, PollError> {
+    let addresses: Vec<SocketAddr> = match host {
+        PeerHost::Address(address) => vec![SocketAddr::new(*address, port)],
+        PeerHost::Name(name) => tokio::net::lookup_host((name.as_ref(), port))
+            .await
+            .map_err(|error| PollError::Transport(format!("{name} cannot be resolved: {error}")))?
+            .take(MOST_ADDRESSES)
+            .collect(),
+    };
+    let mut failed = PollError::Transport("its name has no address".to_owned());
+    for address in addresses {
+        if is_special(address.ip()) && !settings.special_addresses {
+            failed = PollError::Address(address);
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(failed)
+}

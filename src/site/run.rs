@@ -1,0 +1,371 @@
+//! Puts the daemon together, and takes it down again.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify as Told, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::admission::{Admission, Limits};
+use super::board::Board;
+use super::config::{ConfigError, Loaded, Source};
+use super::identity::Identity;
+use super::listener::{Listener, bind};
+use super::membership::{Declared, Membership as _};
+use super::metrics::{Gauges, Metrics};
+use super::notify::Notify;
+use super::poller::Poller;
+use super::restart::Restart;
+use super::scraper::Scraper;
+use super::serve::{Served, text};
+use super::state::{FORMAT, SiteStatus, StateFolder};
+use super::tls::Credentials;
+use super::watch::{Watch, known, waits_for};
+use super::writer::{self, Ingest};
+use crate::evidence::homes::FileHome;
+use crate::signals::EpochMs;
+use crate::words::SignalMode;
+
+/// How many readers of the daemon's own metrics there may be at a time.
+const READERS: usize = 16;
+
+/// How long a reader of the metrics may take.
+const READER: Duration = Duration::from_secs(10);
+
+/// The least pause between two writes of the overlay.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// Why the daemon did not start, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A part of it ended by itself.
+    #[error("the daemon's {0} ended by itself")]
+    Part(&'static str),
+}
+
+/// How the daemon ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// Its supervisor is to start it again.
+    Restart(Restart),
+}
+
+fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    let doing = doing.into();
+    move |source| RunError::Io { doing, source }
+}
+
+/// Runs the daemon until it is told to stop, or has to be restarted.
+///
+/// # Errors
+/// When it cannot start, or a part of it fails.
+pub fn run(configs: &[PathBuf]) -> Result<Ended, RunError> {
+    let source = Source::new(configs)?;
+    let loaded = source.read()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(16)
+        .enable_all()
+        .build()
+        .map_err(io("the runtime cannot be started"))?;
+    let ended = runtime.block_on(serve(source, loaded));
+    // What still blocks is a read of a file or a name that is being resolved: nothing waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
+    let started = Timestamp::now();
+    let site = loaded.site.clone();
+    let (mesh, name) = (site.network.mesh().clone(), site.site.clone());
+    let metrics = Arc::new(Metrics::new(
+        mesh.as_str(),
+        name.as_str(),
+        site.mode.as_str(),
+        site.trust.as_str(),
+    ));
+    let folder = Path::new(site.state.as_str());
+    let state = StateFolder::open(folder).map_err(io(format!(
+        "the state folder {} cannot be made",
+        site.state
+    )))?;
+    let own_metrics = TcpListener::bind(site.metrics)
+        .await
+        .map_err(io(format!("cannot listen on {} for metrics", site.metrics)))?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(io("cannot wait for SIGTERM"))?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(io("cannot wait for SIGINT"))?;
+
+    let board = Arc::new(Board::default());
+    let members = Arc::new(Declared::default());
+    members.replace(&name, &loaded.peers.peers);
+    let peers = members.alive().len();
+    let identity = loaded.identity.clone();
+    let declared_known = identity
+        .as_ref()
+        .map(|identity| known(&loaded, identity.leaf.digest));
+    let (files, seen) = watch::channel(Arc::new(loaded));
+    let changed = Arc::new(Told::new());
+    let (end, ending) = watch::channel(false);
+    let mut parts: JoinSet<&'static str> = JoinSet::new();
+
+    let scraper = Scraper {
+        loaded: seen.clone(),
+        board: Arc::clone(&board),
+        changed: Arc::clone(&changed),
+        metrics: Arc::clone(&metrics),
+    };
+    parts.spawn(async move {
+        scraper.run().await;
+        "scraper"
+    });
+
+    let admission = Admission::new(Limits {
+        all: site.settings.connections,
+        local: site.settings.local_connections,
+        site: site.settings.site_connections,
+        source: site.settings.source_handshakes,
+    });
+    let mut polling = None;
+    let mut listener = None;
+    if let (SignalMode::Poll, Some(identity), Some(known)) = (site.mode, &identity, declared_known)
+    {
+        let address = SocketAddr::new(site.settings.listen, site.port);
+        let socket = bind(site.settings.listen, site.port)
+            .map_err(io(format!("cannot listen on {address}")))?;
+        let credentials = Arc::new(Credentials::new(Arc::clone(identity), known));
+        let (ingest, thread) = writer::start(FileHome::new(state.evidence()), Arc::clone(&metrics))
+            .map_err(io("the writer of evidence cannot be started"))?;
+        let accepting = Arc::new(Listener {
+            credentials: Arc::clone(&credentials),
+            admission: admission.clone(),
+            settings: site.settings.clone(),
+            served: Arc::new(Served {
+                board: Arc::clone(&board),
+                ingest: Ingest::clone(&ingest),
+                budget: site.settings.ingest_ms.duration(),
+                metrics: Arc::clone(&metrics),
+            }),
+            metrics: Arc::clone(&metrics),
+        });
+        drop(ingest);
+        listener = Some((tokio::spawn(accepting.run(socket, ending.clone())), thread));
+        let poller = Poller {
+            loaded: seen.clone(),
+            members: Arc::clone(&members) as _,
+            credentials: Arc::clone(&credentials),
+            board: Arc::clone(&board),
+            changed: Arc::clone(&changed),
+            metrics: Arc::clone(&metrics),
+        };
+        parts.spawn(async move {
+            poller.run().await;
+            "poller"
+        });
+        polling = Some((credentials, address));
+    }
+
+    let keeper = Keeper {
+        loaded: seen.clone(),
+        board: Arc::clone(&board),
+        members: Arc::clone(&members),
+        state: state.clone(),
+        metrics: Arc::clone(&metrics),
+        changed,
+    };
+    parts.spawn(async move {
+        keeper.run().await;
+        "overlay"
+    });
+    let shown = Shown {
+        metrics: Arc::clone(&metrics),
+        admission,
+        members: Arc::clone(&members),
+        credentials: polling
+            .as_ref()
+            .map(|(credentials, _)| Arc::clone(credentials)),
+        identity: identity.clone(),
+    };
+    parts.spawn(async move {
+        shown.run(own_metrics).await;
+        "metrics"
+    });
+
+    let status = SiteStatus {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started,
+        network: mesh.clone(),
+        site: name.clone(),
+        mode: site.mode,
+        trust: site.trust,
+        listens: polling.as_ref().map(|(_, address)| address.to_string()),
+        certificate: identity.as_ref().map(|identity| identity.leaf.digest),
+        peers,
+        crosses: site.mode == SignalMode::Poll,
+        waits_for: waits_for(site.mode),
+    };
+    tracing::info!(
+        mesh = %mesh, site = %name, mode = %site.mode, trust = %site.trust, peers,
+        listens = status.listens.as_deref().unwrap_or("nowhere"), "the site runs"
+    );
+    let watching = Watch {
+        source,
+        running: site,
+        identity,
+        credentials: polling.map(|(credentials, _)| credentials),
+        members,
+        loaded: files,
+        state,
+        status,
+        metrics,
+    };
+    watching.write();
+    let notify = Notify::from_environment();
+    notify.say("READY=1");
+
+    let ended = tokio::select! {
+        _ = terminated.recv() => Ok(Ended::Stopped),
+        _ = interrupted.recv() => Ok(Ended::Stopped),
+        why = watching.run() => {
+            tracing::info!(%why, "the daemon exits so that its supervisor restarts it");
+            Ok(Ended::Restart(why))
+        }
+        part = parts.join_next() => Err(RunError::Part(part.and_then(Result::ok).unwrap_or("parts"))),
+        ended = async {
+            match &mut listener {
+                Some((listener, _)) => listener.await,
+                None => std::future::pending().await,
+            }
+        } => {
+            match ended {
+                Ok(Err(error)) => Err(RunError::Tls(error)),
+                _ => Err(RunError::Part("listener")),
+            }
+        }
+    };
+    notify.say("STOPPING=1");
+    end.send_replace(true);
+    parts.shutdown().await;
+    if let (Some((listener, thread)), Ok(_)) = (listener, &ended) {
+        // Requests that are there get their answer, and what waits for the writer is written.
+        let _ = listener.await;
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    }
+    ended
+}
+
+/// Keeps the overlay current: whenever rows came, and at least as often as providers are scraped.
+struct Keeper {
+    loaded: watch::Receiver<Arc<Loaded>>,
+    board: Arc<Board>,
+    members: Arc<Declared>,
+    state: StateFolder,
+    metrics: Arc<Metrics>,
+    changed: Arc<Told>,
+}
+
+impl Keeper {
+    async fn run(self) {
+        loop {
+            let loaded = Arc::clone(&self.loaded.borrow());
+            let site = &loaded.site;
+            let now = EpochMs::from(Timestamp::now());
+            let scrapes = site.scrapes.iter();
+            let providers: BTreeSet<_> = scrapes.map(|scrape| scrape.provider.clone()).collect();
+            let peers: BTreeSet<_> = self.members.alive().into_iter().map(|m| m.name).collect();
+            self.board.prune(now, &providers, &peers);
+            let names = (site.network.mesh(), &site.site);
+            let overlay = self.board.overlay(names, site.mode, &loaded.watches, now);
+            let state = self.state.clone();
+            let write = move || state.replace("overlay.json", &overlay);
+            if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
+                self.metrics.overlay_failed();
+                tracing::warn!(%error, "the routing overlay cannot be written");
+            }
+            tokio::time::sleep(LEAST).await;
+            let every = site.settings.scrape_interval_ms.duration();
+            let _ = timeout(every, self.changed.notified()).await;
+        }
+    }
+}
+
+/// Shows the daemon's own metrics, on the loopback.
+struct Shown {
+    metrics: Arc<Metrics>,
+    admission: Admission,
+    members: Arc<Declared>,
+    credentials: Option<Arc<Credentials>>,
+    identity: Option<Arc<Identity>>,
+}
+
+impl Shown {
+    async fn run(self, socket: TcpListener) {
+        let shown = Arc::new(self);
+        let readers = Arc::new(Semaphore::new(READERS));
+        loop {
+            let Ok(reader) = Arc::clone(&readers).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = socket.accept().await else {
+                tokio::time::sleep(LEAST).await;
+                continue;
+            };
+            let shown = Arc::clone(&shown);
+            tokio::spawn(async move {
+                let service = service_fn(|request: Request<hyper::body::Incoming>| {
+                    let reply = match request.uri().path() {
+                        "/metrics" => text(StatusCode::OK, &shown.text()),
+                        _ => text(StatusCode::NOT_FOUND, "they are at /metrics\n"),
+                    };
+                    async move { Ok::<_, Infallible>(reply) }
+                });
+                let mut http = hyper::server::conn::http1::Builder::new();
+                http.timer(TokioTimer::new()).header_read_timeout(READER);
+                let serving = http
+                    .keep_alive(false)
+                    .serve_connection(TokioIo::new(stream), service);
+                let _ = timeout(READER, serving).await;
+                drop(reader);
+            });
+        }
+    }
+
+    fn text(&self) -> String {
+        let current = self.credentials.as_ref().map(|held| held.identity());
+        let identity = current.or_else(|| self.identity.clone());
+        self.metrics.text(Gauges {
+            held: self.admission.held(),
+            peers: self.members.alive().len(),
+            not_after: identity.map_or(0, |identity| identity.leaf.not_after),
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Looks at the files every few seconds and takes up what can be taken up live.
+//!
+//! The declared trust is read at every look. Under gossip a switch to `pin` stops the take-up of renewed certificates
+//! without a restart, and one back to `spiffe` resumes it. Files that cannot be read change nothing: what held goes on,
+//! and the status says what is wrong.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::config::{Loaded, Source};
+use super::identity::Identity;
+use super::membership::Declared;
+use super::metrics::Metrics;
+use super::restart::{Restart, restart};
+use super::state::{SiteStatus, StateFolder};
+use super::tls::Credentials;
+use super::trust::Known;
+use crate::signals::site::Site;
+use crate::words::{Digest, PeerTrust, SignalMode};
+
+/// The look-out.
+pub struct Watch {
+    /// The files.
+    pub source: Source,
+    /// What the daemon runs as.
+    pub running: Site,
+    /// The identity that it has taken up.
+    pub identity: Option<Arc<Identity>>,
+    /// Who the site is and whom it knows; none under gossip.
+    pub credentials: Option<Arc<Credentials>>,
+    /// Who is there.
+    pub members: Arc<Declared>,
+    /// What the files say now.
+    pub loaded: watch::Sender<Arc<Loaded>>,
+    /// The daemon's files.
+    pub state: StateFolder,
+    /// What `status.json` says.
+    pub status: SiteStatus,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Watch {
+    /// Looks until the daemon has to be restarted.
+    pub async fn run(mut self) -> Restart {
+        let every = self.running.settings.reread_ms.duration();
+        loop {
+            tokio::time::sleep(every).await;
+            let source = self.source.clone();
+            let Ok(read) = tokio::task::spawn_blocking(move || source.read()).await else {
+                continue;
+            };
+            let before = self.status.clone();
+            match read {
+                Ok(loaded) => {
+                    if let Some(why) = self.take(loaded) {
+                        return why;
+                    }
+                }
+                Err(error) => {
+                    let wrong = format!("files that can be taken up: {error}");
+                    if self.status.waits_for.first() != Some(&wrong) {
+                        tracing::warn!(%error, "changed files are not taken up");
+                        self.metrics.files_failed();
+                    }
+                    self.status.waits_for = vec![wrong];
+                }
+            }
+            if self.status != before {
+                self.write();
+            }
+        }
+    }
+
+    /// Writes `status.json`.
+    pub fn write(&self) {
+        if let Err(error) = self.state.replace("status.json", &self.status) {
+            tracing::warn!(%error, "status.json cannot be written");
+        }
+    }
+
+    fn own(&self) -> Option<Digest> {
+        self.identity.as_ref().map(|identity| identity.leaf.digest)
+    }
+
+    fn take(&mut self, loaded: Loaded) -> Option<Restart> {
+        let theirs = loaded.identity.as_ref().map(|theirs| theirs.leaf.digest);
+        if let Some(why) = restart(&self.running, self.own(), &loaded.site, theirs) {
+            return Some(why);
+        }
+        self.status.waits_for = waits_for(self.running.mode);
+        if loaded.is_same(&self.loaded.borrow()) && theirs == self.own() {
+            return None;
+        }
+        if theirs != self.own() {
+            if loaded.site.trust == PeerTrust::Spiffe {
+                self.identity.clone_from(&loaded.identity);
+                tracing::info!(certificate = ?theirs, "a renewed certificate is taken up");
+            } else {
+                let text = "a restart, or trust = \"spiffe\": a new certificate is not taken up under \"pin\"";
+                self.status.waits_for.push(text.to_owned());
+            }
+        }
+        let (site, peers) = (&loaded.site.site, &loaded.peers.peers);
+        if let (Some(credentials), Some(identity)) = (&self.credentials, &self.identity) {
+            let known = known(&loaded, identity.leaf.digest);
+            credentials.replace(Arc::clone(identity), known);
+        }
+        self.members.replace(site, peers);
+        self.metrics
+            .keep_peers(|name| peers.iter().any(|peer| peer.name.as_str() == name));
+        self.status.trust = loaded.site.trust;
+        self.status.certificate = self.own();
+        self.status.peers = peers.iter().filter(|peer| peer.name != *site).count();
+        self.loaded.send_replace(Arc::new(loaded));
+        None
+    }
+}
+
+/// Whom a site knows by these files.
+#[must_use]
+pub fn known(loaded: &Loaded, own: Digest) -> Known {
+    Known::new(
+        loaded.site.site.clone(),
+        own,
+        loaded.site.trust,
+        &loaded.peers.peers,
+        loaded.authorities.clone(),
+    )
+}
+
+/// What a daemon in this mode waits for by itself.
+#[must_use]
+pub fn waits_for(mode: SignalMode) -> Vec<String> {
+    match mode {
+        SignalMode::Gossip => {
+            vec!["gossip, which this grid does not have yet: nothing crosses sites".to_owned()]
+        }
+        SignalMode::Poll => Vec::new(),
+    }
+}

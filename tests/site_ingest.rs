@@ -1,0 +1,319 @@
+//! Gateways' reports over the wire: acknowledged once persisted, from the site's own certificate only.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test's helpers are tests too"
+)]
+
+mod site_bed;
+
+use site_bed::client::{Caller, post, report};
+use site_bed::{Authority, Certified, Site, until};
+
+const EPOCH: &str = "0123456789abcdef0123456789abcdef";
+
+fn site(trust: &'static str) -> (Site, Certified) {
+    let authority = Authority::new();
+    let mut site = Site::new("atlas", &authority);
+    site.trust = trust;
+    let peer = authority.site("borealis");
+    site.knows_caller("borealis", &peer);
+    site.start();
+    (site, peer)
+}
+
+fn reason(site: &Site) -> String {
+    let document = site.json("evidence.json").unwrap_or_default();
+    let text = document.to_string();
+    let known = ["NoReports", "Rejected", "Clean", "Stale"];
+    known
+        .into_iter()
+        .find(|reason| text.contains(&format!("\"reason\":\"{reason}\"")))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn a_report_is_echoed_once_it_is_persisted_under_both_trusts() {
+    for trust in ["pin", "spiffe"] {
+        let (site, _) = site(trust);
+        until("there is a condition", || {
+            (reason(&site) == "NoReports").then_some(())
+        });
+        let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        for (sequence, rejected, clean, status, condition) in [
+            (1, 0, true, 204, "Clean"),
+            (1, 0, true, 204, "Clean"),
+            (1, 0, false, 409, "Clean"),
+            (2, 1, true, 204, "Rejected"),
+            (1, 0, true, 409, "Rejected"),
+            (3, 1, true, 204, "Clean"),
+            (4, 0, true, 409, "Clean"),
+            (u64::MAX, 1, true, 400, "Clean"),
+            (u64::MAX, 1, false, 204, "Rejected"),
+        ] {
+            let answer = local
+                .ask(&post(&report(EPOCH, sequence, rejected, clean)))
+                .unwrap();
+            assert_eq!(
+                answer.status, status,
+                "{sequence} {rejected} {clean}: {answer:?}"
+            );
+            assert_eq!(reason(&site), condition, "{sequence} {rejected} {clean}");
+            if status == 204 {
+                assert_eq!(answer.header("x-grid-ingest-epoch"), Some(EPOCH));
+                assert_eq!(
+                    answer.header("x-grid-ingest-sequence"),
+                    Some(sequence.to_string().as_str())
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_peer_gets_403_before_its_headers_are_judged_and_is_counted() {
+    for trust in ["pin", "spiffe"] {
+        let (site, peer) = site(trust);
+        let mut caller = Caller::connect(site.socket(), Some(&peer)).unwrap();
+        assert_eq!(caller.ask(&post("")).unwrap().status, 403);
+        assert_eq!(
+            caller
+                .ask(&post(&report(EPOCH, 1, 0, true)))
+                .unwrap()
+                .status,
+            403
+        );
+        assert_eq!(
+            site.counter("grid_gateway_feedback_events_total{event=\"unauthorized\"}"),
+            2
+        );
+        assert!(
+            !site
+                .json("evidence.json")
+                .unwrap_or_default()
+                .to_string()
+                .contains(EPOCH)
+        );
+    }
+}
+
+#[test]
+fn bad_metadata_is_refused_over_the_wire() {
+    let (site, _) = site("pin");
+    let good = report(EPOCH, 7, 0, true);
+    let line = |name: &str| {
+        good.lines()
+            .find(|line| line.contains(name))
+            .unwrap()
+            .to_owned()
+    };
+    let with = |name: &str, value: &str| {
+        good.replace(&line(name), &format!("x-grid-ingest-{name}: {value}"))
+    };
+    let mut cases = Vec::new();
+    for name in [
+        "version", "epoch", "sequence", "rejected", "clean", "replica",
+    ] {
+        let own = line(name);
+        let value = own.split_once(": ").unwrap().1.to_owned();
+        cases.push((
+            format!("{name} missing"),
+            good.replace(&format!("{own}\r\n"), ""),
+            400,
+        ));
+        cases.push((format!("{name} repeated"), format!("{good}{own}\r\n"), 400));
+        cases.push((
+            format!("{name} comma-joined"),
+            with(name, &format!("{value}, {value}")),
+            400,
+        ));
+        cases.push((format!("{name} empty"), with(name, ""), 400));
+        cases.push((
+            format!("{name} oversized"),
+            with(name, &"1".repeat(200)),
+            431,
+        ));
+    }
+    for name in ["sequence", "rejected"] {
+        for (what, value) in [
+            ("signed", "+7"),
+            ("negative", "-7"),
+            ("hexadecimal", "0x7"),
+            ("with a leading zero", "07"),
+            ("padded within", "7 7"),
+            ("past u64", "18446744073709551616"),
+        ] {
+            cases.push((format!("{name} {what}"), with(name, value), 400));
+        }
+    }
+    cases.push(("version 2".to_owned(), with("version", "2"), 400));
+    cases.push((
+        "epoch in capitals".to_owned(),
+        with("epoch", &EPOCH.to_uppercase()),
+        400,
+    ));
+    cases.push(("clean in capitals".to_owned(), with("clean", "TRUE"), 400));
+    cases.push((
+        "replica with a dot".to_owned(),
+        with("replica", "gw.0"),
+        400,
+    ));
+    cases.push(("too many headers".to_owned(), "x: y\r\n".repeat(200), 431));
+    cases.push((
+        "a huge head".to_owned(),
+        format!("x: {}\r\n", "y".repeat(64 * 1024)),
+        431,
+    ));
+    for (what, headers, status) in cases {
+        let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        let answer = local
+            .ask(&post(&headers))
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(answer.status, status, "{what}: {}", answer.body);
+    }
+    assert!(
+        !site
+            .json("evidence.json")
+            .unwrap_or_default()
+            .to_string()
+            .contains(EPOCH)
+    );
+}
+
+#[test]
+fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
+    let authority = Authority::new();
+    let mut site = Site::new("atlas", &authority);
+    site.settings.push(("ingest_ms", "700".to_owned()));
+    site.start();
+    let ask = |head: &str, body: &str| {
+        let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        let good = report(EPOCH, 1, 0, true);
+        local
+            .ask(&format!("{}{body}", post(&format!("{good}{head}"))))
+            .unwrap()
+            .status
+    };
+    assert_eq!(ask("Content-Length: 1\r\n", "x"), 413);
+    assert_eq!(
+        ask("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
+        413
+    );
+    // An endless one is not waited for: its first byte is one too many.
+    assert_eq!(
+        ask(
+            "Transfer-Encoding: chunked\r\n",
+            &"5\r\nxxxxx\r\n".repeat(100)
+        ),
+        413
+    );
+    // One that does not come is unknown when the time is up.
+    assert_eq!(ask("Transfer-Encoding: chunked\r\n", ""), 503);
+    assert!(
+        !site
+            .json("evidence.json")
+            .unwrap_or_default()
+            .to_string()
+            .contains(EPOCH)
+    );
+    assert_eq!(ask("Transfer-Encoding: chunked\r\n", "0\r\n\r\n"), 204);
+    assert_eq!(ask("Content-Length: 0\r\n", ""), 204);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_503_and_the_same_report_is_taken_later() {
+    let (mut site, _) = site("pin");
+    let path = site.state("evidence.json");
+    until("there is a document", || path.exists().then_some(()));
+    std::fs::write(&path, "{\"format\":2}").unwrap();
+    let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    let request = post(&report(EPOCH, 1, 0, true));
+    assert_eq!(local.ask(&request).unwrap().status, 503);
+    assert!(site.counter("grid_gateway_feedback_events_total{event=\"write_failure\"}") >= 1);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"format\":2}");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(local.ask(&request).unwrap().status, 204);
+    assert!(site.runs());
+}
+
+#[test]
+fn kill_9_loses_no_acknowledged_report() {
+    let (mut site, _) = site("pin");
+    let mut sequence = 0;
+    for _ in 0..5 {
+        let (address, identity) = (site.socket(), site.identity.clone());
+        let first = sequence + 1;
+        let reporter = std::thread::spawn(move || {
+            let mut acknowledged = first - 1;
+            let Ok(mut local) = Caller::connect(address, Some(&identity)) else {
+                return acknowledged;
+            };
+            for sequence in first.. {
+                match local.ask(&post(&report(EPOCH, sequence, 0, true))) {
+                    Ok(answer) if answer.status == 204 => acknowledged = sequence,
+                    _ => break,
+                }
+            }
+            acknowledged
+        });
+        // Killed in the middle of it: once some are there.
+        until("some reports are persisted", || {
+            (held(&site)? >= first + 5).then_some(())
+        });
+        site.kill();
+        let acknowledged = reporter.join().unwrap();
+        assert!(acknowledged >= first, "nothing was acknowledged");
+        // What is held is the last acknowledged one, or the one that was under way.
+        let there = held(&site).unwrap();
+        assert!(
+            [acknowledged, acknowledged + 1].contains(&there),
+            "{acknowledged} was acknowledged, {there} is held"
+        );
+        site.start();
+        let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        assert_eq!(
+            local
+                .ask(&post(&report(EPOCH, there, 0, true)))
+                .unwrap()
+                .status,
+            204
+        );
+        assert_eq!(
+            local
+                .ask(&post(&report(EPOCH, there - 1, 0, true)))
+                .unwrap()
+                .status,
+            409
+        );
+        sequence = there;
+    }
+}
+
+#[test]
+fn sigterm_in_mid_report_gives_the_answer_first() {
+    let (mut site, _) = site("pin");
+    let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    let headers = "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n";
+    let request = post(&format!("{}{headers}", report(EPOCH, 1, 0, true)));
+    // The daemon waits for the body, which it says.
+    assert_eq!(local.ask(&request).unwrap().status, 100);
+    site.terminate();
+    local.send(b"0\r\n\r\n").unwrap();
+    assert_eq!(local.answer().unwrap().status, 204);
+    assert!(site.ended().success());
+    assert_eq!(self::held(&site), Some(1));
+}
+
+/// The sequence that is held for the one epoch.
+fn held(site: &Site) -> Option<u64> {
+    let text = site.json("evidence.json")?.to_string();
+    let (_, rest) = text.split_once("\"sequence\":")?;
+    let digits: String = rest
+        .trim_matches('"')
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits.parse().ok()
+}

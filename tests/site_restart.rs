@@ -1,0 +1,209 @@
+//! What a running daemon takes up, and what makes it exit with 75.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test's helpers are tests too"
+)]
+
+mod site_bed;
+
+use site_bed::client::{Caller, get};
+use site_bed::{Authority, Provider, Site, until};
+
+const SIGNALS: &str = "/v1/site/signals";
+
+fn site(mode: &'static str, trust: &'static str) -> (Authority, Site) {
+    let authority = Authority::new();
+    let mut site = Site::new("atlas", &authority);
+    (site.mode, site.trust) = (mode, trust);
+    (authority, site)
+}
+
+fn says(site: &Site, key: &str, value: &str) {
+    until(&format!("status.json says {key} {value}"), || {
+        (site.json("status.json")?[key] == value).then_some(())
+    });
+}
+
+#[test]
+fn another_mode_exits_75_both_ways() {
+    for (from, to) in [("poll", "gossip"), ("gossip", "poll")] {
+        let (_, mut site) = site(from, "pin");
+        site.start();
+        site.mode = to;
+        site.write();
+        assert_eq!(
+            site.ended().code(),
+            Some(75),
+            "{from} to {to}\n{}",
+            site.log()
+        );
+        site.start();
+        says(&site, "mode", to);
+    }
+}
+
+#[test]
+fn another_trust_exits_75_under_poll_only() {
+    for (from, to) in [("pin", "spiffe"), ("spiffe", "pin")] {
+        let (_, mut polling) = site("poll", from);
+        polling.start();
+        polling.trust = to;
+        polling.write();
+        assert_eq!(polling.ended().code(), Some(75), "{from} to {to}");
+
+        let (_, mut gossiping) = site("gossip", from);
+        gossiping.start();
+        gossiping.trust = to;
+        gossiping.write();
+        says(&gossiping, "trust", to);
+        assert!(gossiping.runs());
+    }
+}
+
+#[test]
+fn under_gossip_a_switch_to_pin_stops_the_take_up_of_certificates_and_spiffe_resumes_it() {
+    let (authority, mut site) = site("gossip", "spiffe");
+    site.start();
+    says(&site, "certificate", &site.identity.pin());
+    site.identity = authority.site("atlas");
+    site.write();
+    says(&site, "certificate", &site.identity.pin());
+
+    let taken = site.identity.pin();
+    site.trust = "pin";
+    site.write();
+    says(&site, "trust", "pin");
+    site.identity = authority.site("atlas");
+    site.write();
+    until("it says that it does not take it up", || {
+        site.json("status.json")?["waits_for"]
+            .to_string()
+            .contains("not taken up")
+            .then_some(())
+    });
+    says(&site, "certificate", &taken);
+
+    site.trust = "spiffe";
+    site.write();
+    says(&site, "certificate", &site.identity.pin());
+    assert!(site.runs());
+}
+
+#[test]
+fn under_gossip_there_is_no_listener_and_the_status_says_that_nothing_crosses() {
+    let (_, mut site) = site("gossip", "pin");
+    let provider = Provider::new("grid_provider_ready 1\n");
+    site.scrapes.push(("pool", provider.url.clone()));
+    site.start();
+    assert!(Caller::connect(site.socket(), Some(&site.identity)).is_err());
+    let status = site.json("status.json").unwrap();
+    assert_eq!(status["crosses"], false);
+    assert!(
+        status["waits_for"]
+            .to_string()
+            .contains("nothing crosses sites")
+    );
+    // It scrapes all the same.
+    until("the overlay has it", || {
+        let rows = site.json("overlay.json")?["rows"].clone();
+        (rows[0]["signals"]["ready"]["value"] == 1.0).then_some(())
+    });
+}
+
+#[test]
+fn under_poll_and_spiffe_a_renewed_certificate_is_taken_up_live() {
+    let (authority, mut site) = site("poll", "spiffe");
+    site.start();
+    let old = site.identity.clone();
+    site.identity = authority.site("atlas");
+    site.write();
+    says(&site, "certificate", &site.identity.pin());
+    let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    assert_eq!(local.get(SIGNALS).unwrap().status, 200);
+    assert_eq!(local.shown(), site.identity.der);
+    // The old leaf is the own SPIFFE id on another leaf now.
+    assert!(get(site.socket(), &old, SIGNALS).is_err());
+    assert!(site.runs());
+}
+
+#[test]
+fn under_poll_and_pin_a_new_identity_exits_75() {
+    let (authority, mut site) = site("poll", "pin");
+    site.start();
+    site.identity = authority.site("atlas");
+    site.write();
+    assert_eq!(site.ended().code(), Some(75));
+}
+
+#[test]
+fn two_networks_are_refused_with_3() {
+    let (_, site) = site("poll", "pin");
+    site.write();
+    let mut command = site.command();
+    command.arg("--config").arg(site.config());
+    assert_eq!(command.status().unwrap().code(), Some(3));
+    assert!(
+        site.log().contains("one daemon serves one network"),
+        "{}",
+        site.log()
+    );
+    let text = std::fs::read_to_string(site.config()).unwrap();
+    std::fs::write(
+        site.config(),
+        text.replace("\"prod\"", "[\"prod\", \"lab\"]"),
+    )
+    .unwrap();
+    assert_eq!(site.command().status().unwrap().code(), Some(3));
+    assert!(site.log().contains("it names 2 networks"), "{}", site.log());
+}
+
+#[test]
+fn files_that_are_wrong_change_nothing_and_are_named() {
+    let (_, mut site) = site("poll", "pin");
+    site.start();
+    let good = std::fs::read_to_string(site.config()).unwrap();
+    std::fs::write(site.config(), "format = 1\nnonsense").unwrap();
+    until("the status names it", || {
+        site.json("status.json")?["waits_for"]
+            .to_string()
+            .contains("site.toml")
+            .then_some(())
+    });
+    assert_eq!(
+        get(site.socket(), &site.identity, SIGNALS).unwrap().status,
+        200
+    );
+    std::fs::write(site.config(), good).unwrap();
+    until("all is well again", || {
+        site.json("status.json")?
+            .get("waits_for")
+            .is_none()
+            .then_some(())
+    });
+    site.terminate();
+    assert!(site.ended().success());
+}
+
+#[test]
+fn systemd_is_told_when_it_runs_and_when_it_ends() {
+    let (_, mut site) = site("poll", "pin");
+    let socket = site.folder().join("notify");
+    let listener = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    listener
+        .set_read_timeout(Some(std::time::Duration::from_secs(60)))
+        .unwrap();
+    site.variables
+        .push(("NOTIFY_SOCKET", socket.display().to_string()));
+    site.start();
+    let told = || {
+        let mut bytes = [0; 64];
+        let length = listener.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    assert_eq!(told(), "READY=1");
+    site.terminate();
+    assert_eq!(told(), "STOPPING=1");
+    assert!(site.ended().success());
+}
