@@ -317,3 +317,32 @@ fn held(site: &Site) -> Option<u64> {
         .collect();
     digits.parse().ok()
 }
+
+#[test]
+fn a_65th_epoch_is_507_and_counted_and_eight_in_parallel_all_get_their_answer() {
+    let (site, _) = site("pin");
+    let epoch = |n: u64| format!("{n:032x}");
+    let reporters: Vec<_> = (0..8)
+        .map(|first| {
+            let (to, identity) = (site.socket(), site.identity.clone());
+            std::thread::spawn(move || {
+                let mut local = Caller::connect(to, Some(&identity)).unwrap();
+                for n in (first..64).step_by(8) {
+                    for sequence in 1..=3 {
+                        let request = post(&report(&epoch(n), sequence, 1, false));
+                        assert_eq!(local.ask(&request).unwrap().status, 204);
+                    }
+                }
+            })
+        })
+        .collect();
+    for reporter in reporters {
+        reporter.join().unwrap();
+    }
+    let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    let past = post(&report(&epoch(64), 1, 0, true));
+    assert_eq!(local.ask(&past).unwrap().status, 507);
+    let overflows = "grid_gateway_feedback_events_total{event=\"overflow\"}";
+    assert_eq!(site.counter(overflows), 1);
+    assert_eq!(reason(&site), "Rejected");
+}

@@ -73,16 +73,8 @@ pub struct Loaded {
     pub identity: Option<Arc<Identity>>,
     /// The mesh's authorities; none under `pin`.
     pub authorities: Vec<TrustAnchor<'static>>,
-    /// Of all bytes that were read.
-    digest: Digest,
-}
-
-impl Loaded {
-    /// Whether the files say the same, byte for byte.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.digest == other.digest
-    }
+    /// The files that were looked at, and the digest of each that was there.
+    files: Vec<(PathBuf, Option<Digest>)>,
 }
 
 impl Source {
@@ -97,25 +89,42 @@ impl Source {
         }
     }
 
+    /// Whether the files say what they said when `loaded` was read, byte for byte: most looks end here, unparsed.
+    #[must_use]
+    pub fn is_unchanged(&self, loaded: &Loaded) -> bool {
+        let path = self.path.canonicalize().ok();
+        let first = loaded.files.first().map(|(path, _)| path);
+        path.as_ref() == first
+            && loaded.files.iter().all(|(path, digest)| {
+                let now = bounded(path).ok().map(|bytes| Digest::of(&bytes));
+                now == *digest
+            })
+    }
+
     /// Reads all files.
     ///
     /// # Errors
     /// When one cannot be read, or says something wrong.
     pub fn read(&self) -> Result<Loaded, ConfigError> {
         let path = self.path.canonicalize().map_err(unreadable(&self.path))?;
-        let mut seen = Vec::new();
-        let bytes = bounded(&path, &mut seen)?;
-        let site = Site::read(&bytes).map_err(wrong(&self.path))?;
+        let mut files = Vec::new();
+        let mut read = |path: &Path| {
+            let bytes = bounded(path);
+            let digest = bytes.as_ref().ok().map(|bytes| Digest::of(bytes));
+            files.push((path.to_owned(), digest));
+            bytes
+        };
+        let site = Site::read(&read(&path)?).map_err(wrong(&self.path))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         let beside = |file: &ReleasePath| folder.join(file.as_str());
 
         let peers_path = beside(&site.peers);
-        let peers = Peers::read(&bounded(&peers_path, &mut seen)?).map_err(wrong(&peers_path))?;
+        let peers = Peers::read(&read(&peers_path)?).map_err(wrong(&peers_path))?;
 
         let certificate_path = beside(&site.identity.certificate);
-        let identity = match bounded(&certificate_path, &mut seen) {
+        let identity = match read(&certificate_path) {
             Ok(certificate) => {
-                let key = bounded(&beside(&site.identity.key), &mut seen)?;
+                let key = read(&beside(&site.identity.key))?;
                 let identity =
                     Identity::read(&certificate, &key).map_err(not_identity(&certificate_path))?;
                 Some(Arc::new(identity))
@@ -131,7 +140,7 @@ impl Source {
             PeerTrust::Pin => Vec::new(),
             PeerTrust::Spiffe => {
                 let path = beside(&site.identity.authorities);
-                authorities(&bounded(&path, &mut seen)?).map_err(not_identity(&path))?
+                authorities(&read(&path)?).map_err(not_identity(&path))?
             }
         };
         Ok(Loaded {
@@ -141,13 +150,13 @@ impl Source {
             peers,
             identity,
             authorities,
-            digest: Digest::of(&seen),
+            files,
         })
     }
 }
 
-/// Reads a file that is not past the bound; its digest is added to `seen`.
-fn bounded(path: &Path, seen: &mut Vec<u8>) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+/// Reads a file that is not past the bound.
+fn bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
     let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
     let mut bytes = Zeroizing::new(Vec::new());
     File::open(path)
@@ -156,7 +165,6 @@ fn bounded(path: &Path, seen: &mut Vec<u8>) -> Result<Zeroizing<Vec<u8>>, Config
     if bytes.len() > LARGEST {
         return Err(wrong(path)(SiteError::TooLarge(bytes.len())));
     }
-    seen.extend_from_slice(Digest::of(&bytes).as_bytes());
     Ok(bytes)
 }
 

@@ -9,7 +9,7 @@
 //! | `writer` | the one thread that writes evidence |
 //! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
 //! | `watch`, `restart` | files that change: taken up live, or exit 75 |
-//! | `state`, `metrics`, `notify` | overlay, status, counters, systemd |
+//! | `state`, `metrics`, `outcomes`, `notify` | overlay, status, counters, what is news, systemd |
 //!
 //! The mode is read once. Under poll the listener is bound and peers are pulled; under gossip there is no listener, and
 //! until gossip itself is built nothing crosses sites, which the status says.
@@ -25,6 +25,7 @@ mod listener;
 mod membership;
 mod metrics;
 mod notify;
+mod outcomes;
 mod patient;
 mod poller;
 mod restart;

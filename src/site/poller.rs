@@ -4,6 +4,7 @@
 //! site that is not the one that was dialled, an answer past its bound or without a date is not asked again before its
 //! next turn. What a peer said before stays until it is 120 s old.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use super::config::Loaded;
 use super::fetch::{Answer, FetchError, get};
 use super::membership::{Member, Membership};
 use super::metrics::Metrics;
+use super::outcomes::Outcomes;
 use super::serve::SIGNALS;
 use super::tls::Credentials;
 use crate::signals::EpochMs;
@@ -101,9 +103,23 @@ impl From<FetchError> for PollError {
     fn from(error: FetchError) -> Self {
         match error {
             FetchError::TooLarge(most) => Self::TooLarge(most),
-            other => Self::Transport(other.to_string()),
+            other => Self::Transport(chain(&other)),
         }
     }
+}
+
+/// An error with its causes: hyper says of itself only that the connection failed.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
 }
 
 /// The poller.
@@ -120,6 +136,8 @@ pub struct Poller {
     pub changed: Arc<Notify>,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// How the last polls ended.
+    pub last: Outcomes,
 }
 
 impl Poller {
@@ -134,7 +152,10 @@ impl Poller {
         loop {
             ticks.tick().await;
             let mut polls = JoinSet::new();
-            for member in poller.members.alive() {
+            let alive = poller.members.alive();
+            let names: BTreeSet<&str> = alive.iter().map(|member| member.name.as_str()).collect();
+            poller.last.keep(|name| names.contains(name));
+            for member in alive.clone() {
                 // The turn is taken here, so that no more tasks wait than there are turns.
                 let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
                     return;
@@ -156,6 +177,9 @@ impl Poller {
         match self.attempts(member, &loaded).await {
             Ok((pulled, at)) => {
                 self.metrics.poll(peer, "success");
+                if self.last.is_news(peer, "success") {
+                    tracing::info!(peer, "a peer is polled again");
+                }
                 for (reason, times) in pulled.refused.iter() {
                     self.metrics.refused(peer, reason.as_str(), times);
                 }
@@ -168,7 +192,11 @@ impl Poller {
             }
             Err(error) => {
                 self.metrics.poll(peer, error.outcome());
-                tracing::warn!(peer, host = %member.host, %error, "a peer could not be polled");
+                if self.last.is_news(peer, error.outcome()) {
+                    tracing::warn!(peer, host = %member.host, %error, "a peer cannot be polled");
+                } else {
+                    tracing::debug!(peer, host = %member.host, %error, "a peer still cannot be polled");
+                }
             }
         }
     }

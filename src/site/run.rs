@@ -26,6 +26,7 @@ use super::listener::{Listener, bind};
 use super::membership::{Declared, Membership as _};
 use super::metrics::{Gauges, Metrics};
 use super::notify::Notify;
+use super::outcomes::Outcomes;
 use super::poller::Poller;
 use super::restart::Restart;
 use super::scraper::Scraper;
@@ -46,6 +47,9 @@ const READER: Duration = Duration::from_secs(10);
 
 /// The least pause between two writes of the overlay.
 const LEAST: Duration = Duration::from_millis(100);
+
+/// How long the writer may still take when the daemon ends: its budget, and a little.
+const LAST: Duration = Duration::from_secs(6);
 
 /// Why the daemon did not start, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +96,7 @@ pub fn run(configs: &[PathBuf]) -> Result<Ended, RunError> {
     let loaded = source.read()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(16)
+        .max_blocking_threads(64)
         .enable_all()
         .build()
         .map_err(io("the runtime cannot be started"))?;
@@ -141,6 +145,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         board: Arc::clone(&board),
         changed: Arc::clone(&changed),
         metrics: Arc::clone(&metrics),
+        last: Outcomes::default(),
     };
     parts.spawn(async move {
         scraper.run().await;
@@ -184,6 +189,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
             board: Arc::clone(&board),
             changed: Arc::clone(&changed),
             metrics: Arc::clone(&metrics),
+            last: Outcomes::default(),
         };
         parts.spawn(async move {
             poller.run().await;
@@ -247,6 +253,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         state,
         status,
         metrics,
+        is_settled: true,
     };
     watching.write();
     let notify = Notify::from_environment();
@@ -278,7 +285,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
     if let (Some((listener, thread)), Ok(_)) = (listener, &ended) {
         // Requests that are there get their answer, and what waits for the writer is written.
         let _ = listener.await;
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        let _ = timeout(LAST, tokio::task::spawn_blocking(move || thread.join())).await;
     }
     ended
 }

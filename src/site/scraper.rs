@@ -12,6 +12,7 @@ use super::board::Board;
 use super::config::Loaded;
 use super::fetch::{FetchError, get};
 use super::metrics::Metrics;
+use super::outcomes::Outcomes;
 use crate::signals::EpochMs;
 use crate::signals::contract::{self, Scrape as Rows};
 use crate::signals::exposition::{ExpositionError, Limits};
@@ -60,6 +61,8 @@ pub struct Scraper {
     pub changed: Arc<Notify>,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// How the last scrapes ended.
+    pub last: Outcomes,
 }
 
 impl Scraper {
@@ -74,6 +77,12 @@ impl Scraper {
             let loaded = Arc::clone(&self_.loaded.borrow());
             let turns = Arc::new(Semaphore::new(PARALLEL));
             let mut scrapes = JoinSet::new();
+            let declared = &loaded.site.scrapes;
+            self_.last.keep(|name| {
+                declared
+                    .iter()
+                    .any(|scrape| scrape.provider.as_str() == name)
+            });
             for scrape in loaded.site.scrapes.clone() {
                 let (scraper, loaded, turns) =
                     (Arc::clone(&self_), Arc::clone(&loaded), Arc::clone(&turns));
@@ -97,6 +106,9 @@ impl Scraper {
         match taken {
             Ok((rows, at)) => {
                 self.metrics.scrape(provider.as_str(), "success");
+                if self.last.is_news(provider.as_str(), "success") {
+                    tracing::info!(%provider, "a provider is scraped again");
+                }
                 for (reason, times) in rows.withheld.iter() {
                     self.metrics
                         .withheld(provider.as_str(), reason.as_str(), times);
@@ -109,7 +121,11 @@ impl Scraper {
             }
             Err(error) => {
                 self.metrics.scrape(provider.as_str(), error.outcome());
-                tracing::warn!(%provider, %error, "a provider could not be scraped");
+                if self.last.is_news(provider.as_str(), error.outcome()) {
+                    tracing::warn!(%provider, %error, "a provider cannot be scraped");
+                } else {
+                    tracing::debug!(%provider, %error, "a provider still cannot be scraped");
+                }
             }
         }
     }

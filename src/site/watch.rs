@@ -39,6 +39,8 @@ pub struct Watch {
     pub status: SiteStatus,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Whether what the files said at the last look was taken up, so that the same need not be looked at again.
+    pub is_settled: bool,
 }
 
 impl Watch {
@@ -47,18 +49,25 @@ impl Watch {
         let every = self.running.settings.reread_ms.duration();
         loop {
             tokio::time::sleep(every).await;
-            let source = self.source.clone();
-            let Ok(read) = tokio::task::spawn_blocking(move || source.read()).await else {
+            let (source, seen) = (self.source.clone(), Arc::clone(&self.loaded.borrow()));
+            let is_settled = self.is_settled;
+            let look = move || {
+                let is_unchanged = is_settled && source.is_unchanged(&seen);
+                (!is_unchanged).then(|| source.read())
+            };
+            let Ok(Some(read)) = tokio::task::spawn_blocking(look).await else {
                 continue;
             };
             let before = self.status.clone();
             match read {
                 Ok(loaded) => {
+                    self.is_settled = true;
                     if let Some(why) = self.take(loaded) {
                         return why;
                     }
                 }
                 Err(error) => {
+                    self.is_settled = false;
                     let wrong = format!("files that can be taken up: {error}");
                     if self.status.waits_for.first() != Some(&wrong) {
                         tracing::warn!(%error, "changed files are not taken up");
@@ -90,9 +99,6 @@ impl Watch {
             return Some(why);
         }
         self.status.waits_for = waits_for(self.running.mode);
-        if loaded.is_same(&self.loaded.borrow()) && theirs == self.own() {
-            return None;
-        }
         if theirs != self.own() {
             if loaded.site.trust == PeerTrust::Spiffe {
                 self.identity.clone_from(&loaded.identity);

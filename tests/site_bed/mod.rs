@@ -84,6 +84,7 @@ pub struct Ask<'a> {
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub pem: String,
+    pub der: Vec<u8>,
 }
 
 impl Authority {
@@ -95,10 +96,15 @@ impl Authority {
         params
             .distinguished_name
             .push(DnType::OrganizationName, "ai-grid");
-        let pem = params.self_signed(&key).unwrap().pem();
+        // Another subject than a leaf's, else OpenSSL takes a leaf as signed by itself.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "prod authority");
+        let certificate = params.self_signed(&key).unwrap();
         Self {
+            pem: certificate.pem(),
+            der: certificate.der().to_vec(),
             issuer: Issuer::new(params, key),
-            pem,
         }
     }
 
@@ -131,6 +137,10 @@ impl Authority {
         params
             .distinguished_name
             .push(DnType::OrganizationName, "ai-grid");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "a site");
+        params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Certified {
             pem: certificate.pem(),
