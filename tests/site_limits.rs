@@ -136,3 +136,42 @@ fn a_head_that_does_not_end_and_a_connection_that_is_old_are_closed() {
         200
     );
 }
+
+#[test]
+fn a_caller_that_does_not_read_is_closed() {
+    let (mut site, _) = site(0);
+    let rows: String = (0..8_000)
+        .map(|n| format!("a_metric_with_quite_a_name{{number=\"{n}\"}} 1\n"))
+        .collect();
+    let provider = site_bed::Provider::new(&rows);
+    site.scrapes.push(("pool", provider.url.clone()));
+    site.settings.push(("write_ms", "500".to_owned()));
+    site.settings.push(("head_ms", "300000".to_owned()));
+    site.start();
+    until("rows are served", || {
+        let page = get(site.socket(), &site.identity, SIGNALS).unwrap();
+        (!page.body.is_empty()).then_some(())
+    });
+    let mut deaf = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    // Answers of some 60 MiB in all: no buffer between the two takes that.
+    let asks = format!("GET {SIGNALS} HTTP/1.1\r\nHost: x\r\n\r\n").repeat(64);
+    deaf.send(asks.as_bytes()).unwrap();
+    let held = "grid_signals_connections{kind=\"local\"}";
+    until("it is closed", || (site.counter(held) == 0).then_some(()));
+    assert!(site.counter("grid_signals_requests_total{code=\"200\"}") < 64);
+}
+
+#[test]
+fn the_listener_is_bound_for_ipv6_and_ipv4() {
+    let (mut site, _) = site(0);
+    let port = 20_000 + u16::try_from(std::process::id() % 8_000).unwrap();
+    site.listens = Some(("::", port));
+    site.start();
+    for address in ["127.0.0.1", "::1"] {
+        let to = std::net::SocketAddr::new(address.parse().unwrap(), port);
+        if to.is_ipv6() && std::net::TcpListener::bind("[::1]:0").is_err() {
+            continue; // a machine without IPv6
+        }
+        assert_eq!(get(to, &site.identity, SIGNALS).unwrap().status, 200);
+    }
+}

@@ -187,7 +187,7 @@ impl Arrival {
     async fn waits(&self, from: IpAddr) -> Option<(Place, oneshot::Receiver<()>)> {
         let admission = &self.listener.admission;
         let until = Instant::now() + self.listener.settings.handshake_ms.duration();
-        while Instant::now() < until {
+        while Instant::now() < until && !*self.ending.borrow() {
             let _ = timeout(LOOK, admission.freed().notified()).await;
             match admission.arrive(from, true, now()) {
                 Ok(place) => return Some(place),
@@ -232,6 +232,8 @@ impl Connection {
                 metrics.stranger("evicted");
                 return;
             }
+            // Nobody who only shakes hands delays a restart.
+            _ = self.ending.wait_for(|ends| *ends) => return,
         };
         let stream = match shaken {
             Ok(Ok(stream)) => stream,

@@ -33,9 +33,9 @@ use crate::signals::exposition::Limits;
 use crate::signals::reading::{AnswerError, Pulled, read};
 use crate::signals::site::{PeerHost, Settings};
 
-/// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it half to one
-/// and a half of that.
-const BACK_OFF: Duration = Duration::from_millis(200);
+/// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it three to five
+/// quarters of that. Together they outlast a peer's restart, so that a renewal fails no poll.
+const BACK_OFF: Duration = Duration::from_secs(1);
 
 /// The most addresses of a name that are tried in one attempt.
 const MOST_ADDRESSES: usize = 8;
@@ -218,7 +218,7 @@ impl Poller {
                 Ok(pulled) => return Ok(pulled),
                 Err(error) => error,
             };
-            let jittered = pause.mul_f64(0.5 + rand::random::<f64>());
+            let jittered = pause.mul_f64(0.75 + rand::random::<f64>() / 2.0);
             if left == 0 || !error.may_pass() || Instant::now() + jittered >= end {
                 return Err(error);
             }

@@ -310,10 +310,17 @@ impl Keeper {
             let providers: BTreeSet<_> = scrapes.map(|scrape| scrape.provider.clone()).collect();
             let peers: BTreeSet<_> = self.members.alive().into_iter().map(|m| m.name).collect();
             self.board.prune(now, &providers, &peers);
-            let names = (site.network.mesh(), &site.site);
-            let overlay = self.board.overlay(names, site.mode, &loaded.watches, now);
-            let state = self.state.clone();
-            let write = move || state.replace("overlay.json", &overlay);
+            let (state, board, loaded) = (
+                self.state.clone(),
+                Arc::clone(&self.board),
+                Arc::clone(&loaded),
+            );
+            let write = move || {
+                let site = &loaded.site;
+                let names = (site.network.mesh(), &site.site);
+                let overlay = board.overlay(names, site.mode, &loaded.watches, now);
+                state.replace("overlay.json", &overlay)
+            };
             if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
                 self.metrics.overlay_failed();
                 tracing::warn!(%error, "the routing overlay cannot be written");

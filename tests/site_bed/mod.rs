@@ -137,9 +137,7 @@ impl Authority {
         params
             .distinguished_name
             .push(DnType::OrganizationName, "ai-grid");
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "a site");
+        params.distinguished_name.push(DnType::CommonName, "a site");
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Certified {
@@ -195,6 +193,8 @@ pub struct Site {
     pub peers: Vec<(String, Ipv4Addr, Vec<String>)>,
     pub identity: Certified,
     pub authorities: String,
+    /// Where it listens, if not at its own address and the port of all.
+    pub listens: Option<(&'static str, u16)>,
     /// What else stands in site.toml.
     pub more: &'static str,
     /// What the daemon finds in its environment.
@@ -221,6 +221,7 @@ impl Site {
             peers: Vec::new(),
             identity: authority.site(name),
             authorities: authority.pem.clone(),
+            listens: None,
             more: "",
             variables: Vec::new(),
             folder: tempfile::tempdir().unwrap(),
@@ -272,15 +273,17 @@ impl Site {
 
     /// Writes its files as a push would.
     pub fn write(&self) {
+        let own = self.address.to_string();
+        let (listen, port) = self.listens.unwrap_or((&own, PORT));
         let mut toml = format!(
-            "format = 1\nnetwork = \"prod\"\nsite = \"{}\"\nmode = \"{}\"\ntrust = \"{}\"\nport = {PORT}\nstate = \"{}\"\nmetrics = \"{}:{METRICS}\"\n",
+            "format = 1\nnetwork = \"prod\"\nsite = \"{}\"\nmode = \"{}\"\ntrust = \"{}\"\nport = {port}\nstate = \"{}\"\nmetrics = \"{}:{METRICS}\"\n",
             self.name,
             self.mode,
             self.trust,
             self.folder().join("state").display(),
             self.address,
         );
-        toml += &format!("[settings]\nlisten = \"{}\"\n", self.address);
+        toml += &format!("[settings]\nlisten = \"{listen}\"\n");
         for (key, value) in &self.settings {
             toml += &format!("{key} = {value}\n");
         }
