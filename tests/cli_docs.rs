@@ -85,8 +85,7 @@ fn whole_help() -> String {
     let mut tree = grid::cli::tree().term_width(100);
     tree.build();
     let mut text = tree.render_long_help().to_string();
-    for command in tree.get_subcommands_mut() {
-        let name = command.get_name().to_owned();
+    let mut tell = |name: &str, command: &mut clap::Command| {
         text.push_str(&format!("\n\n==== grid {name} ====\n\n"));
         let help = command.render_long_help().to_string();
         // What all commands share stands above.
@@ -98,6 +97,14 @@ fn whole_help() -> String {
             None => help,
         };
         text.push_str(help.trim_end());
+    };
+    for command in tree.get_subcommands_mut() {
+        let name = command.get_name().to_owned();
+        tell(&name, command);
+        for below in command.get_subcommands_mut() {
+            let name = format!("{name} {}", below.get_name());
+            tell(&name, below);
+        }
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     format!("{}\n", lines.join("\n"))

@@ -175,3 +175,18 @@ fn the_listener_is_bound_for_ipv6_and_ipv4() {
         assert_eq!(get(to, &site.identity, SIGNALS).unwrap().status, 200);
     }
 }
+
+#[test]
+fn many_local_callers_that_come_at_once_are_all_served() {
+    let (mut site, _) = site(0);
+    site.start();
+    let callers: Vec<_> = (0..100)
+        .map(|_| {
+            let (to, identity) = (site.socket(), site.identity.clone());
+            std::thread::spawn(move || get(to, &identity, SIGNALS).map(|answer| answer.status))
+        })
+        .collect();
+    for caller in callers {
+        assert_eq!(caller.join().unwrap().unwrap(), 200);
+    }
+}

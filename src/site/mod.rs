@@ -9,7 +9,8 @@
 //! | `writer` | the one thread that writes evidence |
 //! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
 //! | `watch`, `restart` | files that change: taken up live, or exit 75 |
-//! | `state`, `metrics`, `outcomes`, `notify` | overlay, status, counters, what is news, systemd |
+//! | `keeper`, `state` | the overlay; the daemon's files |
+//! | `metrics`, `shown`, `outcomes`, `notify` | counters and who reads them, what is news, systemd |
 //!
 //! The mode is read once. Under poll the listener is bound and peers are pulled; under gossip there is no listener, and
 //! until gossip itself is built nothing crosses sites, which the status says.
@@ -20,6 +21,7 @@ mod board;
 mod config;
 mod fetch;
 mod identity;
+mod keeper;
 mod leaf;
 mod listener;
 mod membership;
@@ -32,6 +34,7 @@ mod restart;
 mod run;
 mod scraper;
 mod serve;
+mod shown;
 mod state;
 mod tls;
 mod trust;

@@ -1,52 +1,38 @@
 //! Puts the daemon together, and takes it down again.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify as Told, Semaphore, watch};
+use tokio::sync::{Notify as Told, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::admission::{Admission, Limits};
 use super::board::Board;
 use super::config::{ConfigError, Loaded, Source};
-use super::identity::Identity;
+use super::keeper::Keeper;
 use super::listener::{Listener, bind};
 use super::membership::{Declared, Membership as _};
-use super::metrics::{Gauges, Metrics};
+use super::metrics::Metrics;
 use super::notify::Notify;
 use super::outcomes::Outcomes;
 use super::poller::Poller;
 use super::restart::Restart;
 use super::scraper::Scraper;
-use super::serve::{Served, text};
+use super::serve::Served;
+use super::shown::Shown;
 use super::state::{FORMAT, SiteStatus, StateFolder};
 use super::tls::Credentials;
 use super::watch::{Watch, known, waits_for};
 use super::writer::{self, Ingest};
 use crate::evidence::homes::FileHome;
-use crate::signals::EpochMs;
 use crate::words::SignalMode;
-
-/// How many readers of the daemon's own metrics there may be at a time.
-const READERS: usize = 16;
-
-/// How long a reader of the metrics may take.
-const READER: Duration = Duration::from_secs(10);
-
-/// The least pause between two writes of the overlay.
-const LEAST: Duration = Duration::from_millis(100);
 
 /// How long the writer may still take when the daemon ends: its budget, and a little.
 const LAST: Duration = Duration::from_secs(6);
@@ -288,98 +274,4 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         let _ = timeout(LAST, tokio::task::spawn_blocking(move || thread.join())).await;
     }
     ended
-}
-
-/// Keeps the overlay current: whenever rows came, and at least as often as providers are scraped.
-struct Keeper {
-    loaded: watch::Receiver<Arc<Loaded>>,
-    board: Arc<Board>,
-    members: Arc<Declared>,
-    state: StateFolder,
-    metrics: Arc<Metrics>,
-    changed: Arc<Told>,
-}
-
-impl Keeper {
-    async fn run(self) {
-        loop {
-            let loaded = Arc::clone(&self.loaded.borrow());
-            let site = &loaded.site;
-            let now = EpochMs::from(Timestamp::now());
-            let scrapes = site.scrapes.iter();
-            let providers: BTreeSet<_> = scrapes.map(|scrape| scrape.provider.clone()).collect();
-            let peers: BTreeSet<_> = self.members.alive().into_iter().map(|m| m.name).collect();
-            self.board.prune(now, &providers, &peers);
-            let (state, board, loaded) = (
-                self.state.clone(),
-                Arc::clone(&self.board),
-                Arc::clone(&loaded),
-            );
-            let write = move || {
-                let site = &loaded.site;
-                let names = (site.network.mesh(), &site.site);
-                let overlay = board.overlay(names, site.mode, &loaded.watches, now);
-                state.replace("overlay.json", &overlay)
-            };
-            if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
-                self.metrics.overlay_failed();
-                tracing::warn!(%error, "the routing overlay cannot be written");
-            }
-            tokio::time::sleep(LEAST).await;
-            let every = site.settings.scrape_interval_ms.duration();
-            let _ = timeout(every, self.changed.notified()).await;
-        }
-    }
-}
-
-/// Shows the daemon's own metrics, on the loopback.
-struct Shown {
-    metrics: Arc<Metrics>,
-    admission: Admission,
-    members: Arc<Declared>,
-    credentials: Option<Arc<Credentials>>,
-    identity: Option<Arc<Identity>>,
-}
-
-impl Shown {
-    async fn run(self, socket: TcpListener) {
-        let shown = Arc::new(self);
-        let readers = Arc::new(Semaphore::new(READERS));
-        loop {
-            let Ok(reader) = Arc::clone(&readers).acquire_owned().await else {
-                return;
-            };
-            let Ok((stream, _)) = socket.accept().await else {
-                tokio::time::sleep(LEAST).await;
-                continue;
-            };
-            let shown = Arc::clone(&shown);
-            tokio::spawn(async move {
-                let service = service_fn(|request: Request<hyper::body::Incoming>| {
-                    let reply = match request.uri().path() {
-                        "/metrics" => text(StatusCode::OK, &shown.text()),
-                        _ => text(StatusCode::NOT_FOUND, "they are at /metrics\n"),
-                    };
-                    async move { Ok::<_, Infallible>(reply) }
-                });
-                let mut http = hyper::server::conn::http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(READER);
-                let serving = http
-                    .keep_alive(false)
-                    .serve_connection(TokioIo::new(stream), service);
-                let _ = timeout(READER, serving).await;
-                drop(reader);
-            });
-        }
-    }
-
-    fn text(&self) -> String {
-        let current = self.credentials.as_ref().map(|held| held.identity());
-        let identity = current.or_else(|| self.identity.clone());
-        self.metrics.text(Gauges {
-            held: self.admission.held(),
-            peers: self.members.alive().len(),
-            not_after: identity.map_or(0, |identity| identity.leaf.not_after),
-        })
-    }
 }

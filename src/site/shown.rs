@@ -1,0 +1,86 @@
+//! Shows the daemon's own metrics, unencrypted, to this machine only.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::admission::Admission;
+use super::identity::Identity;
+use super::membership::{Declared, Membership as _};
+use super::metrics::{Gauges, Metrics};
+use super::serve::text;
+use super::tls::Credentials;
+
+/// How many readers of the daemon's own metrics there may be at a time.
+const READERS: usize = 16;
+
+/// How long a reader of the metrics may take.
+const READER: Duration = Duration::from_secs(10);
+
+/// How long is waited when the system has no more files for connections.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The daemon's own metrics.
+pub struct Shown {
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Who holds connections.
+    pub admission: Admission,
+    /// Who is there.
+    pub members: Arc<Declared>,
+    /// Who the site is now; none under gossip.
+    pub credentials: Option<Arc<Credentials>>,
+    /// Who it was at the start.
+    pub identity: Option<Arc<Identity>>,
+}
+
+impl Shown {
+    /// Shows them for ever.
+    pub async fn run(self, socket: TcpListener) {
+        let shown = Arc::new(self);
+        let readers = Arc::new(Semaphore::new(READERS));
+        loop {
+            let Ok(reader) = Arc::clone(&readers).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = socket.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            let shown = Arc::clone(&shown);
+            tokio::spawn(async move {
+                let service = service_fn(|request: Request<hyper::body::Incoming>| {
+                    let reply = match request.uri().path() {
+                        "/metrics" => text(StatusCode::OK, &shown.text()),
+                        _ => text(StatusCode::NOT_FOUND, "they are at /metrics\n"),
+                    };
+                    async move { Ok::<_, Infallible>(reply) }
+                });
+                let mut http = hyper::server::conn::http1::Builder::new();
+                http.timer(TokioTimer::new()).header_read_timeout(READER);
+                let serving = http
+                    .keep_alive(false)
+                    .serve_connection(TokioIo::new(stream), service);
+                let _ = timeout(READER, serving).await;
+                drop(reader);
+            });
+        }
+    }
+
+    fn text(&self) -> String {
+        let current = self.credentials.as_ref().map(|held| held.identity());
+        let identity = current.or_else(|| self.identity.clone());
+        self.metrics.text(Gauges {
+            held: self.admission.held(),
+            peers: self.members.alive().len(),
+            not_after: identity.map_or(0, |identity| identity.leaf.not_after),
+        })
+    }
+}
