@@ -318,6 +318,7 @@ mod tests {
             secrets: BTreeMap::new(),
             nodes: BTreeMap::new(),
             services: BTreeMap::new(),
+            signals: None,
         }
     }
 

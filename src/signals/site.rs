@@ -1,4 +1,4 @@
-//! What the site daemon is told: `site/site.toml` and `site/peers.toml` of a release (DESIGN.md, section 7).
+//! What the site daemon is told: `services/site/site.toml` and `peers.toml` of a release (DESIGN.md, section 7).
 //!
 //! Compose writes these types and `grid site run` reads them, so that neither can mean what the other does not.
 //! Every file says its format; unknown keys, a newer format and whatever is past a bound are refused. What is absent
@@ -9,7 +9,6 @@
 
 mod peers;
 mod settings;
-mod url;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +19,12 @@ use super::measure::{Mapping, Signal};
 use super::names::{MetricName, ProviderName};
 use super::observation::Watch;
 use super::score::Strategy;
-use crate::words::{AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, SignalMode};
+use crate::words::{
+    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, ScrapeUrl, SignalMode,
+};
 
-pub use peers::{HostError, MOST_PEERS, MOST_PINS, Peer, PeerHost, Peers, Pins, PinsError};
+pub use peers::{MOST_PEERS, MOST_PINS, Peer, Peers, Pins, PinsError};
 pub use settings::{Milliseconds, Settings, SettingsError};
-pub use url::{ScrapeUrl, UrlError};
 
 /// The format of both files that this grid writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;

@@ -113,6 +113,9 @@ impl MemoryStore {
             }
             Change::Push(_)
             | Change::Provision(..)
+            | Change::Authorities(_)
+            | Change::Identity(..)
+            | Change::ForgetIdentity(_)
             | Change::Machine(..)
             | Change::ForgetMachine(_) => {}
         }

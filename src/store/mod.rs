@@ -30,8 +30,10 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+use crate::compose::World;
 use crate::compose::sent::{Fleet, Machine};
-use crate::provision::{Provision, ProvisionId, Provisions};
+use crate::mesh::Mesh;
+use crate::provision::{Authorities, Identities, Provision, ProvisionId, Provisions, SiteIdentity};
 use crate::words::{Digest, Era, NodeName, StoreId};
 
 pub use chance::SystemChance;
@@ -108,6 +110,8 @@ pub struct State {
     pub push: u64,
     /// All provisions.
     pub provisions: Provisions,
+    /// The mesh's authorities, and the identities of its sites.
+    pub identities: Identities,
     /// What machines hold.
     pub fleet: Fleet,
 }
@@ -121,6 +125,7 @@ impl State {
             era,
             push: 0,
             provisions: Provisions::default(),
+            identities: Identities::default(),
             fleet: Fleet::new(),
         }
     }
@@ -139,6 +144,12 @@ impl State {
             .collect()
     }
 
+    /// What the rules are a function of, with a declaration.
+    #[must_use]
+    pub fn world<'a>(&'a self, mesh: &'a Mesh) -> World<'a> {
+        World::new(mesh, &self.provisions, &self.fleet).with_identities(&self.identities)
+    }
+
     /// The state after a change. Contents and the journal are no part of it.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
@@ -146,6 +157,13 @@ impl State {
             Change::Provision(id, provision) => {
                 self.provisions.insert(id.clone(), provision.clone());
             }
+            Change::Authorities(authorities) => {
+                self.identities.set_authorities(authorities.clone());
+            }
+            Change::Identity(site, identity) => {
+                self.identities.insert(site.clone(), identity.clone());
+            }
+            Change::ForgetIdentity(site) => self.identities.remove(site),
             Change::Machine(node, machine) => {
                 self.fleet.insert(node.clone(), machine.clone());
             }
@@ -164,6 +182,12 @@ pub enum Change {
     Push(u64),
     /// A provision as it is now.
     Provision(ProvisionId, Provision),
+    /// All certificate authorities of the mesh, as they are now; at least one.
+    Authorities(Authorities),
+    /// A site's identity as it is now.
+    Identity(NodeName, SiteIdentity),
+    /// The identity of a site that left.
+    ForgetIdentity(NodeName),
     /// What is known of a machine now.
     Machine(NodeName, Machine),
     /// `grid forget`, or the end of `grid retire`.
@@ -182,6 +206,11 @@ impl fmt::Debug for Change {
         match self {
             Self::Push(number) => write!(f, "Push({number})"),
             Self::Provision(id, provision) => write!(f, "Provision({id}, {provision:?})"),
+            Self::Authorities(all) => write!(f, "Authorities({})", all.all().len()),
+            Self::Identity(site, identity) => {
+                write!(f, "Identity({site}, {})", identity.newest().number)
+            }
+            Self::ForgetIdentity(site) => write!(f, "ForgetIdentity({site})"),
             Self::Machine(node, machine) => write!(f, "Machine({node}, {machine:?})"),
             Self::ForgetMachine(node) => write!(f, "ForgetMachine({node})"),
             Self::Content(digest, bytes) => write!(f, "Content({digest:?}, {})", bytes.len()),

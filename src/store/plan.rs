@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::chance::SystemChance;
 use super::journal::Entry;
 use super::packed;
-use super::record::{self, HeadRecord, MachineRecord, ProvisionRecord, name};
+use super::record::{
+    self, AuthoritiesRecord, HeadRecord, IdentityRecord, MachineRecord, ProvisionRecord, name,
+};
 use super::vault::{Changed, Vault};
 use super::{Change, StoreError, check_contents};
 use crate::compose::sent::Machine;
@@ -57,6 +59,25 @@ impl<'v, 'r> Plan<'v, 'r> {
                     self.head.provisions = self.head.provisions.saturating_add(1);
                 }
                 self.put(name, &record::encode(&ProvisionRecord::from(provision)));
+            }
+            Change::Authorities(authorities) => {
+                self.head.authorities = u64::try_from(authorities.all().len()).unwrap_or(u64::MAX);
+                let record = record::encode(&AuthoritiesRecord::of(authorities));
+                self.put(name::AUTHORITIES.to_owned(), &record);
+            }
+            Change::Identity(site, identity) => {
+                let name = name::identity(site);
+                if !self.exists(&name)? {
+                    self.head.identities = self.head.identities.saturating_add(1);
+                }
+                self.put(name, &record::encode(&IdentityRecord::from(identity)));
+            }
+            Change::ForgetIdentity(site) => {
+                let name = name::identity(site);
+                if self.exists(&name)? {
+                    self.head.identities = self.head.identities.saturating_sub(1);
+                }
+                self.changed.insert(name, None);
             }
             Change::Machine(node, machine) => self.machine(node, machine)?,
             Change::ForgetMachine(node) => self.forget(node)?,

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+mod identities;
+
 use super::StoreError;
 use super::journal::{Head, JournalRecord};
 use super::packed;
@@ -23,6 +25,8 @@ use crate::provision::{Credential, Provision, ProvisionId, State};
 use crate::words::{
     AbsolutePath, Digest, Era, Generation, NodeName, Salt, Secret, ServiceName, StoreId, Token,
 };
+
+pub(super) use identities::{AuthoritiesRecord, IdentityRecord};
 
 /// The format that this grid reads and writes.
 pub(super) const FORMAT: u32 = 1;
@@ -38,6 +42,9 @@ pub(super) mod name {
     pub const META: &str = "meta";
     /// What changes with every commit.
     pub const HEAD: &str = "head";
+    /// The mesh's certificate authorities, all of them.
+    pub const AUTHORITIES: &str = "authorities";
+    pub const IDENTITIES: &str = "identity/";
     pub const PROVISIONS: &str = "provision/";
     pub const MACHINES: &str = "machine/";
     pub const MANIFESTS: &str = "manifest/";
@@ -46,6 +53,9 @@ pub(super) mod name {
 
     pub fn provision(id: &ProvisionId) -> String {
         format!("{PROVISIONS}{id}")
+    }
+    pub fn identity(site: &NodeName) -> String {
+        format!("{IDENTITIES}{site}")
     }
     pub fn machine(node: &NodeName) -> String {
         format!("{MACHINES}{node}")
@@ -86,6 +96,8 @@ versioned!(
     Meta,
     HeadRecord,
     ProvisionRecord,
+    AuthoritiesRecord,
+    IdentityRecord,
     MachineRecord,
     Manifest,
     JournalRecord
@@ -172,7 +184,16 @@ pub(super) struct HeadRecord {
     pub commits: u64,
     pub provisions: u64,
     pub machines: u64,
+    /// Absent: there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub identities: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub authorities: u64,
     pub journal: Head,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl HeadRecord {
@@ -183,6 +204,8 @@ impl HeadRecord {
             commits: 0,
             provisions: 0,
             machines: 0,
+            identities: 0,
+            authorities: 0,
             journal: Head::of_new(store),
         }
     }

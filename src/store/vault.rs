@@ -10,7 +10,10 @@ use zeroize::Zeroizing;
 use super::chance::SystemChance;
 use super::journal::Walk;
 use super::plan::Plan;
-use super::record::{self, HeadRecord, MachineRecord, Meta, ProvisionRecord, SealedFor, name};
+use super::record::{
+    self, AuthoritiesRecord, HeadRecord, IdentityRecord, MachineRecord, Meta, ProvisionRecord,
+    SealedFor, name,
+};
 use super::seal::Sealer;
 use super::{BrokenLink, Change, Identity, IdentityError, JournalRecord, State, StoreError, many};
 use crate::compose::Release;
@@ -127,6 +130,7 @@ impl<'a> Vault<'a> {
         for (id, provision) in provisions {
             state.provisions.insert(id, provision);
         }
+        self.load_identities(&mut state)?;
         let manifests: HashMap<String, Arc<Release>> = self
             .all(name::MANIFESTS, |rest, mut manifest: Manifest| {
                 for service in manifest.services.values_mut() {
@@ -153,12 +157,42 @@ impl<'a> Vault<'a> {
         for (what, is, was) in [
             ("provisions", state.provisions.len(), head.provisions),
             ("machines", state.fleet.len(), head.machines),
+            (
+                "identities",
+                state.identities.iter().count(),
+                head.identities,
+            ),
+            (
+                "authorities",
+                state.identities.authorities().all().len(),
+                head.authorities,
+            ),
         ] {
             if u64::try_from(is) != Ok(was) {
                 return Err(damaged(self.path, format!("it has {is} of {was} {what}")));
             }
         }
         Ok(state)
+    }
+
+    fn load_identities(&self, state: &mut State) -> Result<(), StoreError> {
+        let path = self.path;
+        if let Some(plain) = self.get(name::AUTHORITIES)? {
+            let record: AuthoritiesRecord = record::decode(name::AUTHORITIES, &plain)?;
+            let none = || damaged(path, "an authority has no key");
+            let authorities = record.into_authorities().ok_or_else(none)?;
+            state.identities.set_authorities(authorities);
+        }
+        let identities = self.all(name::IDENTITIES, |rest, record: IdentityRecord| {
+            let odd = || damaged(path, format!("{}{rest} is no name", name::IDENTITIES));
+            let site = NodeName::new(rest).map_err(|_| odd())?;
+            let none = || damaged(path, format!("the identity of {rest} has no key"));
+            Ok((site, record.into_identity().ok_or_else(none)?))
+        })?;
+        for (site, identity) in identities {
+            state.identities.insert(site, identity);
+        }
+        Ok(())
     }
 
     pub fn content(&self, digest: &Digest) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {

@@ -6,20 +6,24 @@
 mod command;
 mod digest;
 mod generation;
+mod host;
 mod name;
 mod path;
 mod secret;
 mod token;
 mod transport;
+mod url;
 
 pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
 pub use generation::{Era, Generation};
+pub use host::{HostError, PeerHost};
 pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
 pub use path::{AbsolutePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
 pub use token::{StoreId, Token};
 pub use transport::{PeerTrust, SignalMode, TransportError};
+pub use url::{ScrapeUrl, UrlError};
 
 /// Draws chance: the system's source in the binary, a seeded one in tests (DESIGN.md, section 8).
 pub trait Chance {

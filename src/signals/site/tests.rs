@@ -1,5 +1,5 @@
 use super::*;
-use crate::words::Digest;
+use crate::words::{Digest, HostError, PeerHost, UrlError};
 
 fn site() -> Site {
     Site::new(
