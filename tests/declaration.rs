@@ -225,7 +225,7 @@ fn after_a_syntax_error_nothing_is_said_to_dangle() {
     mesh.toml:6:1: there is no key `foo` here
       6 | foo = 1
         | ^^^
-        = known here: `node`, `nodes`, `provides`, `consumes`, `owner`, `files`, `test`, `apply`, `check`, `remove`, `move` and `limits`
+        = known here: `node`, `nodes`, `provides`, `consumes`, `owner`, `files`, `test`, `apply`, `check`, `remove`, `metrics`, `move` and `limits`
     ");
 }
 
@@ -1363,5 +1363,21 @@ proptest! {
         if set_nodes(folder.path(), &service, &nodes).is_err() {
             prop_assert_eq!(std::fs::read_to_string(folder.path().join("mesh.toml")).unwrap(), text);
         }
+    }
+}
+
+#[test]
+fn signals_that_are_wrong_say_what_would_be_right() {
+    let text = "[mesh]\nname = \"prod\"\n[signals]\nmode = \"swim\"\ntrust = \"pins\"\nport = 0\n[nodes.atlas]\n\
+                pins = [\"ab\"]\n[services.site]\nnode = \"atlas\"\nmetrics = \"https://h/\"\n";
+    let errors = errors(text);
+    for part in [
+        "SWIM membership runs in both modes",
+        "a trust is pin or spiffe",
+        "with `[signals]` every machine has a service `site`",
+        "64 hexadecimal digits",
+        "http:// only",
+    ] {
+        assert!(errors.contains(part), "{part} is not in {errors}");
     }
 }

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use super::circle::Graph;
 use crate::kinds::{Endpoint, Provider, Runs, Wants};
 use crate::words::{
-    AbsolutePath, Command, MeshName, NodeName, ReleasePath, SecretName, ServiceName, Tag,
+    AbsolutePath, Command, Digest, MeshName, NodeName, PeerTrust, ReleasePath, ScrapeUrl,
+    SecretName, ServiceName, SignalMode, Tag,
 };
 
 /// A mesh: all the machines of one declaration.
@@ -29,6 +30,33 @@ pub struct Mesh {
     pub nodes: BTreeMap<NodeName, Node>,
     /// Its services, assigned or not.
     pub services: BTreeMap<ServiceName, Service>,
+    /// How provider load crosses sites; absent: no site daemon is configured.
+    pub signals: Option<Signals>,
+}
+
+/// How provider load crosses sites, and how every machine's site daemon is run (DESIGN.md, section 7).
+#[derive(Debug, Clone)]
+pub struct Signals {
+    /// Absent: none is rendered, which gossips.
+    pub mode: Option<SignalMode>,
+    /// By what sites know each other.
+    pub trust: PeerTrust,
+    /// Where sites listen, one port for the mesh.
+    pub port: u16,
+    /// The folder of what outlives a release: evidence, overlay, status.
+    pub state: AbsolutePath,
+    /// The owner of the site's files: whom the daemon runs as.
+    pub owner: Option<Owner>,
+    /// The daemon's binary, if grid brings it.
+    pub files: Vec<FileDeclaration>,
+    /// Has the daemon run.
+    pub apply: Option<Command>,
+    /// Holds when it runs as declared.
+    pub check: Option<Command>,
+    /// Runs when the site leaves.
+    pub remove: Option<Command>,
+    /// How long each step may take.
+    pub limits: Limits,
 }
 
 /// Somebody who may open the stored secrets, besides the operator whose identity made the store.
@@ -75,6 +103,9 @@ pub struct Node {
     pub tags: BTreeSet<Tag>,
     /// Declared, but not sent to.
     pub hold: Option<Hold>,
+    /// The pins of its site, where the identity of that is made elsewhere: grid then sends it no site daemon. Empty: grid
+    /// makes its identity.
+    pub pins: BTreeSet<Digest>,
 }
 
 impl Node {
@@ -82,6 +113,12 @@ impl Node {
     #[must_use]
     pub fn host(&self) -> &str {
         self.address.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// Whether its site's identity is made elsewhere.
+    #[must_use]
+    pub fn has_own_identity(&self) -> bool {
+        !self.pins.is_empty()
     }
 
     /// Why it is not sent to on `today`; `None`: it is.
@@ -151,6 +188,8 @@ pub struct Service {
     pub check: Option<Command>,
     /// Runs when the service leaves the machine.
     pub remove: Option<Command>,
+    /// Where it shows its metrics, for the site daemon of its machine.
+    pub metrics: Option<ScrapeUrl>,
     /// Which comes first when it moves and nobody binds to it.
     pub moves: Move,
     /// How long each step may take.
@@ -313,6 +352,13 @@ impl Default for Limits {
 }
 
 impl Mesh {
+    /// What the mesh says of signals, and the name of the service that sites are delivered as.
+    #[must_use]
+    pub fn site_service(&self) -> Option<(&Signals, ServiceName)> {
+        let name = ServiceName::new(super::SITE_SERVICE).ok()?;
+        self.signals.as_ref().map(|signals| (signals, name))
+    }
+
     /// The templates of files, relative to the declaration; one that several files have, several times.
     pub fn templates(&self) -> impl Iterator<Item = &Utf8Path> {
         let files = self.services.values().flat_map(|service| &service.files);

@@ -26,6 +26,8 @@ pub(super) struct Items<'a> {
     pub nodes: BTreeMap<&'a str, Input<'a>>,
     /// `[services.*]`.
     pub services: BTreeMap<&'a str, Input<'a>>,
+    /// `[signals]`.
+    pub signals: Option<Input<'a>>,
 }
 
 impl<'a> Items<'a> {
@@ -41,6 +43,7 @@ impl<'a> Items<'a> {
                 match name {
                     "mesh" => once(&mut items.mesh, input, sources, problems),
                     "defaults" => once(&mut items.defaults, input, sources, problems),
+                    "signals" => once(&mut items.signals, input, sources, problems),
                     "secrets" => each(&mut items.secrets, input, "a secret", sources, problems),
                     "nodes" => each(&mut items.nodes, input, "a machine", sources, problems),
                     "services" => each(&mut items.services, input, "a service", sources, problems),

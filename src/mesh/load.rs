@@ -16,7 +16,7 @@ use super::place::{At, Place, Problem};
 use super::reader::read;
 use super::source::Sources;
 use super::text::Versions;
-use super::{check, consumption, raw, service, syntax};
+use super::{check, consumption, raw, service, signals, syntax};
 use crate::words::{Digest, MeshName, NameError, NodeName, SecretName};
 
 /// A declaration as it was read.
@@ -88,6 +88,7 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
     };
     let machines = Machines::read(&items, surroundings, &mut problems);
     let mut drafts = service::read_all(&items.services, &mut problems);
+    let signals = signals::read(&items, head.name.as_ref(), &mut problems);
     // Where a file could not be parsed, what refers to something in it would seem to dangle.
     if parsed.whole {
         service::assign(&mut drafts, &machines, &mut problems);
@@ -106,6 +107,7 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
                     .into_iter()
                     .map(|(name, draft)| (name, draft.service))
                     .collect(),
+                signals,
             },
             held_by_default: machines.held_by_default,
             digest: sources.digest,

@@ -11,8 +11,11 @@ use super::load::named;
 use super::place::{At, Place, Problem};
 use super::raw;
 use super::reader::read;
-use super::text::LocalPath;
-use crate::words::{AbsolutePath, MeshName, NodeName, Tag};
+use super::text::{LocalPath, Pin};
+use crate::words::{AbsolutePath, Digest, MeshName, NodeName, Tag};
+
+/// The most pins of a site (the signals contract, *Identity*).
+const MOST_PINS: usize = 2;
 
 /// What a machine's paths depend on.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +124,23 @@ fn node(
                 until: hold.until.map(|day| day.0),
             },
         }),
+        pins: pins(raw.pins, problems),
     })
+}
+
+/// The pins of a site whose identity is made elsewhere.
+fn pins(raw: Option<At<Vec<Pin>>>, problems: &mut Vec<Problem>) -> BTreeSet<Digest> {
+    let Some(raw) = raw else {
+        return BTreeSet::new();
+    };
+    if !(1..=MOST_PINS).contains(&raw.value.len()) {
+        problems.push(Problem::new(
+            raw.place,
+            "a site has one pin, or two while its certificate is renewed",
+            "leave `pins` out where grid makes the identity",
+        ));
+    }
+    raw.value.into_iter().map(|pin| pin.0).collect()
 }
 
 /// A key file as it can be opened: `~/` is the operator's home, and what is relative is so to the

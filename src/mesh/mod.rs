@@ -26,13 +26,14 @@ mod reader;
 mod schema;
 mod select;
 mod service;
+mod signals;
 mod source;
 mod syntax;
 mod text;
 
 pub use declaration::{
     Become, Consumption, CourierKind, FileContent, FileDeclaration, FileMode, FilePath, Hold,
-    Limits, Mesh, Move, Node, Owner, Provides, Recipient, SecretSource, Service,
+    Limits, Mesh, Move, Node, Owner, Provides, Recipient, SecretSource, Service, Signals,
 };
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};
@@ -40,4 +41,5 @@ pub use init::starter;
 pub use load::{Loaded, load, load_again};
 pub use schema::schema;
 pub use select::{SelectError, Selector, nearest, select};
+pub use signals::SERVICE as SITE_SERVICE;
 pub use text::reason as hold_reason;

@@ -11,13 +11,15 @@ use serde::Deserialize;
 use super::declaration::{Become, CourierKind, Move};
 use super::place::At;
 use super::text::{
-    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Mode, OwnerAndGroup, Reason, Store, User,
-    Variable, Versions,
+    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metrics, Mode, OwnerAndGroup, Pin,
+    Reason, Store, Transport, Trust, User, Variable, Versions,
 };
 use crate::words::{Command, MeshName, NodeName, SecretName, ServiceName, Tag};
 
 /// The keys of the whole declaration.
-pub(super) const TOP: &[&str] = &["defaults", "mesh", "nodes", "secrets", "services"];
+pub(super) const TOP: &[&str] = &[
+    "defaults", "mesh", "nodes", "secrets", "services", "signals",
+];
 /// The keys of `provides` that all kinds share.
 pub(super) const PROVIDES: &[&str] = &["as", "host", "kind", "port", "via"];
 /// The keys of a consumption that all kinds share.
@@ -41,6 +43,38 @@ pub(super) struct Declaration {
     nodes: Option<BTreeMap<NodeName, Node>>,
     /// The services, assigned to machines or not.
     services: Option<BTreeMap<ServiceName, Service>>,
+    /// How provider load crosses sites; absent: grid configures no site daemon.
+    signals: Option<Signals>,
+}
+
+/// How provider load crosses sites. Every machine then is a site, with an identity and a daemon that is configured as the
+/// service `site`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Signals {
+    /// "gossip": each site scrapes and scores, and samples ride the membership; "poll": sites serve what they scraped, and
+    /// the gateway ranks. Absent: "gossip".
+    pub mode: Option<Transport>,
+    /// By what sites know each other: "pin", their certificates, or "spiffe", the mesh's authority and their names. Absent:
+    /// "pin".
+    pub trust: Option<Trust>,
+    /// Where sites listen, one port for the mesh; absent: 9091.
+    pub port: Option<Port>,
+    /// The folder on each machine for what outlives a release; absent: `/var/lib/grid-site/<mesh>`.
+    pub state: Option<At<LocalPath>>,
+    /// The owner of the site's files: whom the daemon runs as, `user` or `user:group`.
+    pub owner: Option<OwnerAndGroup>,
+    /// The program `grid` for the machines, relative to the declaration; it is installed as `/usr/local/bin/grid`. Absent:
+    /// it is there already, from a package.
+    pub binary: Option<At<LocalPath>>,
+    /// Has the daemon run, like `["systemctl", "enable", "--now", "grid-site"]`. What changes later it takes up by itself.
+    pub apply: Option<Command>,
+    /// Holds when the daemon runs as declared; absent: `["grid", "site", "check", "--config", "{release}/site.toml"]`.
+    pub check: Option<Command>,
+    /// Runs when the site leaves the machine, like `["systemctl", "disable", "--now", "grid-site"]`.
+    pub remove: Option<Command>,
+    /// How long each step may take.
+    pub limits: Option<Limits>,
 }
 
 /// The mesh itself.
@@ -110,6 +144,9 @@ pub(super) struct Node {
     pub tags: Option<Vec<Tag>>,
     /// Declared, but not sent to: a reason, or `{ reason = "…", until = 2026-12-01 }`.
     pub hold: Option<Hold>,
+    /// The pins of its site, at most two, where its identity is made elsewhere: the SHA-256 of its certificate, 64
+    /// hexadecimal digits. Grid then sends it no site daemon.
+    pub pins: Option<At<Vec<Pin>>>,
 }
 
 impl Node {
@@ -128,6 +165,7 @@ impl Node {
             courier: or(self.courier, &defaults.courier),
             tags: or(self.tags, &defaults.tags),
             hold: or(self.hold, &defaults.hold),
+            pins: self.pins,
         }
     }
 }
@@ -246,6 +284,8 @@ pub(super) struct Service {
     pub check: Option<Command>,
     /// Runs when the service leaves the machine.
     pub remove: Option<Command>,
+    /// Where it shows its metrics, like "http://127.0.0.1:15692/metrics", for the site daemon of its machine.
+    pub metrics: Option<Metrics>,
     /// Which comes first when it moves and nobody binds to it; absent: "stop-first".
     #[serde(rename = "move")]
     pub moves: Option<Move>,

@@ -90,6 +90,7 @@ fn draft<'a>(
             apply: None,
             check: None,
             remove: None,
+            metrics: None,
             moves: super::Move::default(),
             limits: Limits::default(),
         },
@@ -120,6 +121,7 @@ fn draft<'a>(
         service.apply = raw.apply;
         service.check = raw.check;
         service.remove = raw.remove;
+        service.metrics = raw.metrics.map(|metrics| metrics.0);
         service.moves = raw.moves.unwrap_or_default();
         service.limits = limits(raw.limits);
     }
@@ -139,7 +141,7 @@ fn draft<'a>(
     draft
 }
 
-fn limits(raw: Option<raw::Limits>) -> Limits {
+pub(super) fn limits(raw: Option<raw::Limits>) -> Limits {
     let default = Limits::default();
     let Some(raw) = raw else { return default };
     let or = |limit: Option<Limit>, default| limit.map_or(default, |limit| limit.0);

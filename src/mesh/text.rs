@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::declaration::{FileMode, Owner};
 use crate::kinds::UserName;
-use crate::words::{NodeName, Tag};
+use crate::words::{Digest, NodeName, PeerTrust, ScrapeUrl, SignalMode, Tag};
 
 /// The longest host name or address, in bytes (RFC 1123 allows 253).
 const LONGEST_HOST: usize = 253;
@@ -135,6 +135,38 @@ text!(
     deserialize_str,
     store,
     { "type": "string", "enum": ["sled"] }
+);
+text!(
+    /// How signals cross sites.
+    Transport(SignalMode),
+    "\"gossip\" or \"poll\"",
+    deserialize_str,
+    SignalMode::from_str,
+    { "type": "string", "enum": ["gossip", "poll"] }
+);
+text!(
+    /// By what sites know each other.
+    Trust(PeerTrust),
+    "\"pin\" or \"spiffe\"",
+    deserialize_str,
+    PeerTrust::from_str,
+    { "type": "string", "enum": ["pin", "spiffe"] }
+);
+text!(
+    /// The SHA-256 of a certificate.
+    Pin(Digest),
+    "64 hexadecimal digits, in quotes",
+    deserialize_str,
+    pin,
+    { "type": "string", "pattern": "^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$" }
+);
+text!(
+    /// Where a provider shows its metrics.
+    Metrics(ScrapeUrl),
+    "a URL in quotes, like \"http://127.0.0.1:15692/metrics\"",
+    deserialize_str,
+    ScrapeUrl::new,
+    { "type": "string", "pattern": "^http://" }
 );
 text!(
     /// Which versions of grid may push it.
@@ -332,6 +364,14 @@ fn age_key(text: &str) -> Result<String, String> {
     text.parse::<age::x25519::Recipient>()
         .map(|_| text.to_owned())
         .map_err(|_| "this is no age public key; `age-keygen -y` prints one, `age1…`".into())
+}
+
+/// Colons and case are left out of account, as `openssl x509 -fingerprint` has them.
+fn pin(text: &str) -> Result<Digest, String> {
+    let plain = text.replace(':', "").to_ascii_lowercase();
+    plain
+        .parse()
+        .map_err(|_| "a pin is the SHA-256 of a certificate: 64 hexadecimal digits".into())
 }
 
 fn local_path(text: &str) -> Result<String, String> {

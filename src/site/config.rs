@@ -119,7 +119,9 @@ impl Source {
         let beside = |file: &ReleasePath| folder.join(file.as_str());
 
         let peers_path = beside(&site.peers);
-        let peers = Peers::read(&read(&peers_path)?).map_err(wrong(&peers_path))?;
+        let mut peers = Peers::read(&read(&peers_path)?).map_err(wrong(&peers_path))?;
+        // One list goes to all sites, so the site itself stands on it.
+        peers.peers.retain(|peer| peer.name != site.site);
 
         let certificate_path = beside(&site.identity.certificate);
         let identity = match read(&certificate_path) {

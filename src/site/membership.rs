@@ -2,8 +2,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::signals::site::{Peer, PeerHost};
-use crate::words::NodeName;
+use crate::signals::site::Peer;
+use crate::words::{NodeName, PeerHost};
 
 /// A site that is alive, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

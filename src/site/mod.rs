@@ -8,6 +8,7 @@
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
 //! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `checked` | whether it runs as declared, for a push's check |
 //! | `watch`, `restart` | files that change: taken up live, or exit 75 |
 //! | `keeper`, `state` | the overlay; the daemon's files |
 //! | `metrics`, `shown`, `outcomes`, `notify` | counters and who reads them, what is news, systemd |
@@ -18,6 +19,7 @@
 mod address;
 mod admission;
 mod board;
+mod checked;
 mod config;
 mod fetch;
 mod identity;
@@ -41,6 +43,7 @@ mod trust;
 mod watch;
 mod writer;
 
+pub use checked::{Unmet, check};
 pub use config::ConfigError;
 pub use restart::Restart;
 pub use run::{Ended, RunError, run};

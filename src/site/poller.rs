@@ -31,7 +31,8 @@ use crate::signals::EpochMs;
 use crate::signals::contract::Accepted;
 use crate::signals::exposition::Limits;
 use crate::signals::reading::{AnswerError, Pulled, read};
-use crate::signals::site::{PeerHost, Settings};
+use crate::signals::site::Settings;
+use crate::words::PeerHost;
 
 /// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it three to five
 /// quarters of that. Together they outlast a peer's restart, so that a renewal fails no poll.

@@ -121,7 +121,7 @@ mod tests {
         let mut declared = running.clone();
         declared.scrapes.push(crate::signals::site::Scrape {
             provider: crate::signals::ProviderName::new("broker").unwrap(),
-            url: crate::signals::site::ScrapeUrl::new("http://h/").unwrap(),
+            url: crate::words::ScrapeUrl::new("http://h/").unwrap(),
         });
         assert_eq!(why(&running, &declared), None);
         declared.port += 1;

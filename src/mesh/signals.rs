@@ -1,0 +1,71 @@
+//! Reads `[signals]`.
+
+use super::declaration::{FileContent, FileDeclaration, FileMode, FilePath, Signals};
+use super::items::Items;
+use super::place::{At, Problem};
+use super::raw;
+use super::reader::read as read_into;
+use super::service::limits;
+use super::text::LocalPath;
+use crate::words::{AbsolutePath, Command, MeshName};
+
+/// The service that a site is delivered as; a declaration with `[signals]` has no other of this name.
+pub const SERVICE: &str = "site";
+
+/// Where sites listen unless the declaration says otherwise (the signals contract).
+const PORT: u16 = 9091;
+/// Where the daemon's program is installed, if grid brings it.
+const BINARY: &str = "/usr/local/bin/grid";
+/// What is run to see whether the daemon runs as declared.
+const CHECK: [&str; 5] = ["grid", "site", "check", "--config", "{release}/site.toml"];
+
+/// Reads it; `None`: there is none, or it is wrong, which is reported.
+pub(super) fn read(
+    items: &Items<'_>,
+    mesh: Option<&MeshName>,
+    problems: &mut Vec<Problem>,
+) -> Option<Signals> {
+    let input = items.signals?;
+    if let Some(service) = items.services.get(SERVICE) {
+        problems.push(Problem::new(
+            service.key,
+            "with `[signals]` every machine has a service `site`: its site daemon",
+            "call this service something else",
+        ));
+    }
+    let table = input
+        .table("`signals`")
+        .map_err(|problem| problems.push(problem));
+    let raw = read_into::<raw::Signals>(table.ok()?, problems)?;
+    let state = match &raw.state {
+        Some(path) => AbsolutePath::new(&path.value.0)
+            .map_err(|wrong| problems.push(Problem::bare(path.place, format!("`state`: {wrong}"))))
+            .ok()?,
+        None => {
+            let mesh = mesh.map_or("mesh", MeshName::as_str);
+            AbsolutePath::new(&format!("/var/lib/grid-site/{mesh}")).ok()?
+        }
+    };
+    let usual_check = || Command::new(CHECK.map(str::to_owned).to_vec()).ok();
+    Some(Signals {
+        mode: raw.mode.map(|mode| mode.0),
+        trust: raw.trust.map(|trust| trust.0).unwrap_or_default(),
+        port: raw.port.map_or(PORT, |port| port.0),
+        state,
+        owner: raw.owner.map(|owner| owner.0),
+        files: raw.binary.and_then(binary).into_iter().collect(),
+        apply: raw.apply,
+        check: raw.check.or_else(usual_check),
+        remove: raw.remove,
+        limits: limits(raw.limits),
+    })
+}
+
+fn binary(path: At<LocalPath>) -> Option<FileDeclaration> {
+    Some(FileDeclaration {
+        path: FilePath::Absolute(AbsolutePath::new(BINARY).ok()?),
+        content: FileContent::Source(path.value.0.into()),
+        mode: FileMode::new(0o755),
+        owner: None,
+    })
+}

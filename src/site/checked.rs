@@ -1,0 +1,118 @@
+//! `grid site check`: whether the daemon runs as its files declare. A push's check of a site waits until it does.
+
+use std::path::{Path, PathBuf};
+
+use super::config::{ConfigError, Source};
+use super::state::{FORMAT, SiteStatus};
+use crate::words::{PeerTrust, SignalMode};
+
+/// The largest `status.json` that is read, in bytes.
+const LARGEST: u64 = 64 * 1024;
+
+/// Why a site is not as declared.
+#[derive(Debug, thiserror::Error)]
+pub enum Unmet {
+    /// Its files.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No daemon has written its status.
+    #[error(
+        "no site daemon has run here: {} is not there; `systemctl enable --now grid-site` starts it where the unit is installed",
+        .0.display()
+    )]
+    NoStatus(PathBuf),
+    /// It is none.
+    #[error("{} is no status of this grid's site daemon: {why}", path.display())]
+    Status {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Its process is gone.
+    #[error("the site daemon is not running: its process {0} is gone; its log says why")]
+    NotRunning(u32),
+    /// It runs in another mode.
+    #[error(
+        "the site daemon runs in mode {runs}, and {declared} is declared: its supervisor has not started it again yet"
+    )]
+    Mode {
+        /// As it runs.
+        runs: SignalMode,
+        /// As declared.
+        declared: SignalMode,
+    },
+    /// It runs with another trust.
+    #[error(
+        "the site daemon runs with trust {runs}, and {declared} is declared: its supervisor has not started it again yet"
+    )]
+    Trust {
+        /// As it runs.
+        runs: PeerTrust,
+        /// As declared.
+        declared: PeerTrust,
+    },
+    /// It shows another certificate.
+    #[error(
+        "the site daemon shows another certificate than the one that was delivered, and has not taken that up yet"
+    )]
+    Certificate,
+}
+
+/// Whether the daemon that `config` configures runs in the declared mode and trust, and under poll shows the declared
+/// certificate.
+///
+/// # Errors
+/// What is not as declared.
+pub fn check(config: &Path) -> Result<(), Unmet> {
+    let declared = Source::new(&[config.to_owned()])?.read()?;
+    let site = &declared.site;
+    let path = Path::new(site.state.as_str()).join("status.json");
+    let status = read(&path)?;
+    let pid = i32::try_from(status.pid).ok();
+    let pid = pid.and_then(rustix::process::Pid::from_raw);
+    // Another user's process refuses the question, and is there.
+    let is_there = pid
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
+    if !is_there {
+        return Err(Unmet::NotRunning(status.pid));
+    }
+    if status.mode != site.mode {
+        return Err(Unmet::Mode {
+            runs: status.mode,
+            declared: site.mode,
+        });
+    }
+    if status.trust != site.trust {
+        return Err(Unmet::Trust {
+            runs: status.trust,
+            declared: site.trust,
+        });
+    }
+    let delivered = declared
+        .identity
+        .as_ref()
+        .map(|identity| identity.leaf.digest);
+    if site.mode == SignalMode::Poll && status.certificate != delivered {
+        return Err(Unmet::Certificate);
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<SiteStatus, Unmet> {
+    use std::io::Read as _;
+    let file = std::fs::File::open(path).map_err(|_| Unmet::NoStatus(path.to_owned()))?;
+    let none = |why: String| Unmet::Status {
+        path: path.to_owned(),
+        why,
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST)
+        .read_to_end(&mut bytes)
+        .map_err(|e| none(e.to_string()))?;
+    let status: SiteStatus = serde_json::from_slice(&bytes).map_err(|e| none(e.to_string()))?;
+    if status.format != FORMAT {
+        return Err(none(format!("it has format {}", status.format)));
+    }
+    Ok(status)
+}
