@@ -79,6 +79,9 @@ _grid() {
             grid,unlock)
                 cmd="grid__subcmd__unlock"
                 ;;
+            grid__subcmd__site,check)
+                cmd="grid__subcmd__site__subcmd__check"
+                ;;
             grid__subcmd__site,run)
                 cmd="grid__subcmd__site__subcmd__run"
                 ;;
@@ -482,7 +485,36 @@ _grid() {
             return 0
             ;;
         grid__subcmd__rotate)
-            opts="-v -h --all --cut --mesh --json --verbose --quiet --color --yes --help"
+            opts="-v -h --all --cut --site --ca --mesh --json --verbose --quiet --color --yes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --site)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mesh)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        grid__subcmd__site)
+            opts="-v -h --mesh --json --verbose --quiet --color --yes --help run check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -506,13 +538,28 @@ _grid() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        grid__subcmd__site)
-            opts="-v -h --mesh --json --verbose --quiet --color --yes --help run"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+        grid__subcmd__site__subcmd__check)
+            opts="-v -h --config --mesh --json --verbose --quiet --color --yes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --config)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
                 --mesh)
                     COMPREPLY=()
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then

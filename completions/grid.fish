@@ -149,12 +149,14 @@ complete -c grid -n "__fish_grid_using_subcommand revoke" -s v -l verbose -d 'Sa
 complete -c grid -n "__fish_grid_using_subcommand revoke" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand revoke" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand revoke" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand rotate" -l site -d 'The identity of a site, and not an account: a machine or @TAG' -r
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l all -d 'All accounts that are not revoked'
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l cut -d 'Close the older generations at once, before the consumer has the new one'
+complete -c grid -n "__fish_grid_using_subcommand rotate" -l ca -d 'The mesh\'s certificate authority, and not an account'
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l json -d 'Print the result as JSON (its schema is under schemas/)'
 complete -c grid -n "__fish_grid_using_subcommand rotate" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
 complete -c grid -n "__fish_grid_using_subcommand rotate" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
@@ -238,16 +240,17 @@ complete -c grid -n "__fish_grid_using_subcommand unlock" -s v -l verbose -d 'Sa
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -s h -l help -d 'Print help'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l json -d 'Print the result as JSON (its schema is under schemas/)'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -l yes -d 'Answer yes to what would be asked on a terminal'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
-complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run" -f -a "run" -d 'Run the site daemon of this machine'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -f -a "run" -d 'Run the site daemon of this machine'
+complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -f -a "check" -d 'Say whether the site daemon of this machine runs as declared'
 complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l config -d 'Its site.toml, which a push delivers. One: a daemon serves one network' -r -F
 complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l log -d 'How it writes its log to stderr' -r -f -a "text\t'A line for people'
 json\t'An object a line'"
@@ -260,6 +263,16 @@ complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcomma
 complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l config -d 'Its site.toml, which a push delivers' -r -F
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand site; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand completions" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand completions" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'

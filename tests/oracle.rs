@@ -179,6 +179,7 @@ impl Composed {
             mesh: MeshName::new("sim").unwrap(),
             node: node(on),
             services: services.collect(),
+            site: None,
         }))
     }
 

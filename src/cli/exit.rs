@@ -286,6 +286,7 @@ impl From<PushError> for CommandError {
         match error {
             PushError::Store(error) => error.into(),
             error @ PushError::UnknownNode(_) => Self::new(Exit::Usage, error),
+            error @ PushError::Certificate(_) => Self::new(Exit::Failed, error),
         }
     }
 }

@@ -151,6 +151,17 @@ impl<'a> Narrator<'a> {
                     .plain(format!("{provider}/{consumer}, generation {generation}"));
                 self.say_unless_quiet(&line);
             }
+            Event::MintedIdentity { site, number, need } => {
+                let label = if self.heading.dry_run {
+                    "to mint"
+                } else {
+                    "minted"
+                };
+                let line = Line::new()
+                    .column(Look::Plain, label, MARGIN)
+                    .plain(phrases::identity(site, *number, *need));
+                self.say_unless_quiet(&line);
+            }
             Event::Sending {
                 node,
                 summons,

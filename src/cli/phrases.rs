@@ -6,8 +6,9 @@ use super::ui::without_number;
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
+use crate::provision::Need;
 use crate::push::{Blocker, Problem, Reason, Whose};
-use crate::words::ServiceName;
+use crate::words::{NodeName, ServiceName};
 
 /// What to do about a mesh without a machine.
 pub(super) const NO_MACHINES: &str =
@@ -71,6 +72,18 @@ pub(super) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> 
     items.join(", ")
 }
 
+/// What was minted for a site.
+pub(super) fn identity(site: &NodeName, number: u32, need: Need) -> String {
+    match need {
+        Need::First => format!("identity of the site {site}"),
+        Need::Renewal => format!("identity of the site {site}, number {number}"),
+        Need::GoesOn => format!(
+            "identity of the site {site}, number {number}: the one in use expires soon, so that it goes on without those who did not \
+             acknowledge it"
+        ),
+    }
+}
+
 /// Why a machine is behind.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
     let phrases: Vec<String> = reasons
@@ -78,6 +91,7 @@ pub(super) fn reasons(reasons: &[Reason]) -> String {
         .map(|reason| match reason {
             Reason::Uncertain => "nobody knows what it holds".to_owned(),
             Reason::NeedsMint(ids) => format!("to be minted: {}", list(ids)),
+            Reason::NeedsIdentity => "its site has no identity yet".to_owned(),
             Reason::NeverSent => "never sent".to_owned(),
             Reason::Differs(differences) => differences
                 .iter()

@@ -47,6 +47,14 @@ pub enum ComposeError {
         /// What is missing.
         why: String,
     },
+    /// The site's files cannot be written.
+    #[error("the site of {node}: {why}")]
+    Site {
+        /// Of which machine, or of all.
+        node: String,
+        /// Why.
+        why: String,
+    },
     /// A path does not fit into a release.
     #[error("{service}: {path}: {source}")]
     Path {
@@ -82,6 +90,7 @@ impl ComposeError {
                 source: kinds::KindError::Template { template, .. },
                 ..
             } => template.clone(),
+            Self::Site { .. } => "[signals]".to_owned(),
             Self::Kind { service, .. }
             | Self::Leaving { service, .. }
             | Self::Path { service, .. }

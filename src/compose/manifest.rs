@@ -27,6 +27,19 @@ pub struct Manifest {
     pub node: NodeName,
     /// Its services.
     pub services: BTreeMap<ServiceName, ServiceManifest>,
+    /// Its part in the mesh's signals, if it has one; the files are those of the service `site`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteManifest>,
+}
+
+/// What a machine has and admits as a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SiteManifest {
+    /// The number of its identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<u32>,
+    /// It admits whatever was minted up to this serial of the mesh.
+    pub knows: u64,
 }
 
 /// One service of a bundle.

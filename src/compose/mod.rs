@@ -9,6 +9,7 @@
 //! | 1, grants | `grants.rs` |
 //! | 2, bindings and waiting | `bindings.rs` |
 //! | 3, leaving; 4, moving; 5, revoked | `services.rs` |
+//! | 6, identities of sites | `identities.rs`; what a site is given: `site.rs` |
 //! | what the bytes are | `render.rs`, `templates.rs`, `manifest.rs` |
 //! | what names them | `release.rs` |
 
@@ -18,6 +19,7 @@ pub mod environment;
 mod error;
 mod files;
 pub mod grants;
+pub mod identities;
 pub mod manifest;
 pub mod parts;
 pub mod release;
@@ -26,6 +28,7 @@ pub mod render;
 pub(crate) mod sample;
 pub mod sent;
 pub mod services;
+pub mod site;
 pub mod sources;
 pub mod templates;
 pub mod world;

@@ -19,10 +19,11 @@ use super::bundle::{Bundle, Content};
 use super::environment;
 use super::files::{Files, mode_of};
 use super::manifest::{
-    Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, Step, StepSeconds,
+    Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, SiteManifest, Step, StepSeconds,
 };
 use super::parts::Parts;
 use super::services::{Outline, Placed, outline};
+use super::site;
 use super::sources::Sources;
 use super::templates::Templates;
 use super::{ComposeError, Release, World};
@@ -40,6 +41,14 @@ pub struct Composition {
     pub bundle: Bundle,
     /// Why it gets that: what waits, what is revoked.
     pub outline: Outline,
+}
+
+/// A machine's site, as it is delivered.
+struct DeliveredSite {
+    /// The service that it is delivered as.
+    service: ServiceName,
+    manifest: ServiceManifest,
+    site: SiteManifest,
 }
 
 /// Composes machines of one world; templates are compiled and sources read once.
@@ -134,13 +143,47 @@ impl Composer {
             };
             services.insert(name.clone(), manifest);
         }
+        let site = self.site(world, declared, contents)?;
+        let site = site.map(|delivered| {
+            services.insert(delivered.service, delivered.manifest);
+            delivered.site
+        });
         let manifest = Manifest {
             format: FORMAT,
             mesh: world.mesh.name.clone(),
             node: node.clone(),
             services,
+            site,
         };
         Ok((Release::of(manifest), outline))
+    }
+
+    /// The machine's site, as the service that it is delivered as and what its manifest says.
+    fn site(
+        &self,
+        world: &World<'_>,
+        node: &Node,
+        contents: Option<&mut BTreeMap<Digest, Content>>,
+    ) -> Result<Option<DeliveredSite>, ComposeError> {
+        let Some((signals, name)) = world.mesh.site_service() else {
+            return Ok(None);
+        };
+        let mut files = Files {
+            service: &name,
+            entries: Vec::new(),
+            contents,
+        };
+        let Some(site) = site::site(world, node, &mut files)? else {
+            return Ok(None);
+        };
+        let service = site::service(signals, &name);
+        let none = BTreeMap::new();
+        let manifest = self.declared(world, node, &service, &none, None, &mut files)?;
+        Ok(Some(DeliveredSite {
+            service: name,
+            manifest,
+            site,
+        }))
     }
 
     /// A service as last acknowledged, with a current list.

@@ -96,6 +96,7 @@ impl Sample {
             secrets: BTreeMap::new(),
             nodes: BTreeMap::new(),
             services: BTreeMap::new(),
+            signals: None,
         };
         for index in 0..4 {
             let name = node(&format!("m{index}"));
@@ -148,6 +149,7 @@ impl Sample {
             apply: None,
             check: None,
             remove: None,
+            metrics: None,
             moves: Move::StopFirst,
             limits: Limits::default(),
         };
@@ -317,6 +319,7 @@ fn machine(name: NodeName) -> Node {
         courier: CourierKind::Local,
         tags: BTreeSet::new(),
         hold: None,
+        pins: BTreeSet::new(),
     }
 }
 
@@ -336,6 +339,7 @@ fn manifest(on: &str, services: Vec<(&str, ServiceManifest)>) -> Arc<Release> {
         mesh: MeshName::new("prod").unwrap(),
         node: node(on),
         services: services.collect(),
+        site: None,
     }))
 }
 

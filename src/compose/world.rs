@@ -1,13 +1,18 @@
 //! Everything that the rules are a function of.
 
 use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
+use super::ComposeError;
+use super::identities::Slowest;
+use super::site::Shared;
 use crate::compose::sent::{Fleet, Machine, Uses};
 use crate::mesh::{Mesh, Service};
-use crate::provision::Provisions;
+use crate::provision::{Identities, Provisions};
 use crate::words::NodeName;
 
 static UNKNOWN: Machine = Machine::unknown();
+static NONE: LazyLock<Identities> = LazyLock::new(Identities::default);
 
 /// The declaration, the provisions, last sent and attempts. Nothing else decides what a machine should be.
 #[derive(Debug)]
@@ -21,7 +26,11 @@ pub struct World<'a> {
     /// What is in use among it.
     pub uses: Uses<'a>,
     /// The services of each machine, in order of name: a mesh has many of both.
+    /// The mesh's authorities, and the identities of its sites.
+    pub identities: &'a Identities,
     assigned: BTreeMap<&'a NodeName, Vec<&'a Service>>,
+    slowest: OnceLock<Slowest>,
+    shared: OnceLock<Result<Shared, ComposeError>>,
 }
 
 impl<'a> World<'a> {
@@ -39,8 +48,29 @@ impl<'a> World<'a> {
             provisions,
             fleet,
             uses: Uses::of(fleet),
+            identities: &NONE,
             assigned,
+            slowest: OnceLock::new(),
+            shared: OnceLock::new(),
         }
+    }
+
+    /// The same, with identities.
+    #[must_use]
+    pub fn with_identities(mut self, identities: &'a Identities) -> Self {
+        self.identities = identities;
+        self
+    }
+
+    /// The sites that have acknowledged least; looked for once.
+    pub(super) fn slowest(&self) -> &Slowest {
+        self.slowest.get_or_init(|| Slowest::of(self))
+    }
+
+    /// What is the same for all sites; composed once.
+    pub(super) fn shared(&self) -> Result<&Shared, ComposeError> {
+        let shared = self.shared.get_or_init(|| Shared::of(self));
+        shared.as_ref().map_err(Clone::clone)
     }
 
     /// The services that are assigned to a machine, in order of name.

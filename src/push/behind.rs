@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::difference::{Difference, differences};
+use crate::compose::identities::lacks_identity;
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::{Machine, Sent};
 use crate::compose::services::{Outline, Wait};
@@ -21,6 +22,8 @@ pub enum Reason {
     Uncertain,
     /// These accounts are to be minted.
     NeedsMint(Vec<ProvisionId>),
+    /// Its site has no identity yet.
+    NeedsIdentity,
     /// It was never sent to.
     NeverSent,
     /// It composes differently.
@@ -142,6 +145,9 @@ fn judge(
     let missing = provision::missing(world.services_on(node), world.provisions);
     if !missing.is_empty() {
         reasons.push(Reason::NeedsMint(missing));
+    }
+    if lacks_identity(world, node) {
+        reasons.push(Reason::NeedsIdentity);
     }
     let mut rolled_back = false;
     match (composed, &machine.sent) {

@@ -386,6 +386,7 @@ mod tests {
             mesh: MeshName::new("prod").unwrap(),
             node: node("m0"),
             services: BTreeMap::from([(name(service), manifest)]),
+            site: None,
         }
     }
 

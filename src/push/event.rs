@@ -6,6 +6,7 @@ use super::behind::Reason;
 use super::report::{Problem, Report};
 use crate::compose::services::Wait;
 use crate::delivery::{Applied, Progress};
+use crate::provision::Need;
 use crate::words::{MeshName, NodeName, ServiceName};
 
 /// Why a machine is sent to.
@@ -46,6 +47,15 @@ pub enum Event {
         consumer: ServiceName,
         /// Which generation.
         generation: u32,
+    },
+    /// A site's identity was minted, or its renewal goes on; it is on disk.
+    MintedIdentity {
+        /// Whose.
+        site: NodeName,
+        /// Which, counted from 1 for each site.
+        number: u32,
+        /// Why.
+        need: Need,
     },
     /// A machine is about to be sent to.
     Sending {

@@ -9,6 +9,7 @@ mod difference;
 mod dry_run;
 mod event;
 mod fence;
+mod identities;
 mod known;
 mod report;
 mod round;
@@ -28,6 +29,7 @@ pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers, owes};
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};
 use crate::mesh::Mesh;
+use crate::provision::certificate::CertificateError;
 use crate::store::{Store, StoreError};
 use crate::words::{Chance, NodeName};
 use run::{Run, Through};
@@ -86,6 +88,9 @@ pub enum PushError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An identity cannot be made.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A name that the declaration does not have.
     #[error("there is no machine {0} in the declaration")]
     UnknownNode(NodeName),
@@ -112,6 +117,7 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
     };
     let mut run = Run::begin(mesh, orders, sources, through)?;
     run.settle(couriers)?;
+    run.mint_identities()?;
     let mut targets = run.first_targets();
     let mut rounds_left = run.rounds_after_the_first();
     loop {
@@ -122,6 +128,7 @@ pub fn push(mesh: &Mesh, orders: &Orders, ports: Ports<'_>) -> Result<Report, Pu
         run.mint_for(&targets)?;
         let parcels = run.compose(&targets)?;
         run.send(parcels, couriers)?;
+        run.mint_identities()?; // a new authority issues once all have acknowledged it
         targets = run.behind_now();
         if targets.is_empty() && !run.is_stopped() {
             run.contact_the_named(couriers)?;

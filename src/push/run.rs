@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn world(&self) -> World<'_> {
-        World::new(self.mesh, &self.state.provisions, &self.state.fleet)
+        self.state.world(self.mesh)
     }
 
     /// Whether somebody interrupted this push.
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
     fn survey(&mut self) -> Arc<Survey> {
         let (mesh, composer) = (self.mesh, &self.composer);
         self.state.survey(|state| {
-            let world = World::new(mesh, &state.provisions, &state.fleet);
+            let world = state.world(mesh);
             survey(composer, &world)
         })
     }
@@ -291,6 +291,7 @@ impl<'a> Run<'a> {
     /// Drops generations that nobody uses any more, and says how the push ended.
     pub(super) fn finish(mut self, left: &BTreeSet<NodeName>) -> Result<Report, PushError> {
         self.prune()?;
+        self.prune_identities()?;
         let survey = self.survey();
         let mut report = report(&self.world(), &survey, self.orders);
         report.push = self.state.push;

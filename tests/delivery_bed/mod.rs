@@ -219,6 +219,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
         mesh: MeshName::new("prod").unwrap(),
         node: NodeName::new("atlas").unwrap(),
         services: all,
+        site: None,
     };
     let release = Release::of(manifest);
     Bundle {
@@ -408,6 +409,7 @@ impl Bed {
                 },
                 tags: BTreeSet::new(),
                 hold: None,
+                pins: BTreeSet::new(),
             }),
         }
     }

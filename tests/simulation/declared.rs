@@ -166,6 +166,7 @@ impl Declared {
             secrets: BTreeMap::new(),
             nodes: nodes.collect(),
             services: services.collect(),
+            signals: None,
         }
     }
 
@@ -192,6 +193,7 @@ impl Declared {
             courier: CourierKind::Local,
             tags: BTreeSet::new(),
             hold: self.hold.contains(&index).then_some(hold),
+            pins: BTreeSet::new(),
         }
     }
 
@@ -229,6 +231,7 @@ impl Declared {
             apply: Some(Command::new(vec!["true".to_owned()]).unwrap()),
             check: None,
             remove: None,
+            metrics: None,
             moves: if s.start_first {
                 Move::StartFirst
             } else {

@@ -49,14 +49,15 @@ pub struct RevokeArguments {
 #[command(after_help = "Examples:\n  \
         grid rotate broker/billing             a new secret, without one refused login\n  \
         grid rotate 'broker/*' '*/report'      all accounts on one provider, and all of one consumer\n  \
-        grid rotate broker/billing --cut       the old one is closed at once\n\n\
+        grid rotate broker/billing --cut       the old one is closed at once\n  \
+        grid rotate --site atlas               a site's identity: its peers admit the new one before it has it\n\n\
         Mints a further generation. With the next push, the provider admits it beside the old one, then the consumer gets it, and then \
         the old one goes. With --cut the old one goes first.")]
 pub struct RotateArguments {
     /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
     #[arg(
-        required_unless_present = "all",
-        conflicts_with = "all",
+        required_unless_present_any = ["all", "site", "ca"],
+        conflicts_with_all = ["all", "site", "ca"],
         value_name = "PROVIDER/CONSUMER"
     )]
     accounts: Vec<String>,
@@ -66,6 +67,12 @@ pub struct RotateArguments {
     /// Close the older generations at once, before the consumer has the new one
     #[arg(long)]
     cut: bool,
+    /// The identity of a site, and not an account: a machine or @TAG
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["all", "cut", "ca"])]
+    site: Vec<String>,
+    /// The mesh's certificate authority, and not an account
+    #[arg(long, conflicts_with_all = ["all", "cut"])]
+    ca: bool,
 }
 
 pub(super) fn issue(context: &mut Context, arguments: &IssueArguments) -> crate::cli::Result {
@@ -124,6 +131,12 @@ pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crat
 }
 
 pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crate::cli::Result {
+    if arguments.ca {
+        return super::identities::rotate_authority(context);
+    }
+    if !arguments.site.is_empty() {
+        return super::identities::rotate_sites(context, &arguments.site);
+    }
     let mut writing = context.writing("rotate", Duration::ZERO)?;
     let known = existing(&writing.state.provisions);
     let mesh = &writing.loaded.mesh;

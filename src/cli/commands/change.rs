@@ -8,7 +8,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
 use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
-use crate::compose::{Composer, World};
+use crate::compose::Composer;
 use crate::mesh::Mesh;
 use crate::push::survey;
 use crate::store::State;
@@ -70,7 +70,7 @@ fn behind(
     mesh: &Mesh,
     state: &State,
 ) -> (BTreeSet<NodeName>, BTreeSet<NodeName>) {
-    let world = World::new(mesh, &state.provisions, &state.fleet);
+    let world = state.world(mesh);
     let composer = Composer::new(mesh, context.sources(folder, mesh));
     let is_on_hold = |node: &NodeName| {
         let node = mesh.nodes.get(node);

@@ -14,10 +14,10 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, count};
 use crate::cli::ui::Line;
 use crate::cli::view::ComposeView;
+use crate::compose::Composer;
 use crate::compose::bundle::{Bundle, Content};
 use crate::compose::manifest::FileEntry;
 use crate::compose::sources::Sources;
-use crate::compose::{Composer, World};
 use crate::mesh::Mesh;
 use crate::store::{State, Store};
 
@@ -85,7 +85,7 @@ fn compose(
     mut store: Option<&mut dyn Store>,
 ) -> crate::cli::Result {
     let nodes = context.choose(folder, mesh, std::slice::from_ref(&arguments.node))?;
-    let world = World::new(mesh, &state.provisions, &state.fleet);
+    let world = state.world(mesh);
     let sources = context.sources(folder, mesh);
     let composer = Composer::new(mesh, sources.clone());
     let secrets = match (&arguments.out, arguments.show_secrets) {

@@ -9,6 +9,7 @@ mod compose;
 mod forget;
 mod history;
 mod hold;
+mod identities;
 mod init;
 mod man;
 mod provisions;

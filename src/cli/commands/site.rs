@@ -12,7 +12,7 @@ use crate::site::{self, ConfigError, Ended, RunError};
 /// Arguments of `grid site`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  grid site run --config /var/lib/grid/prod/current/site/site.toml",
+    after_help = "Example:\n  grid site run --config /var/lib/grid/prod/current/services/site/site.toml",
     disable_help_subcommand = true
 )]
 pub struct Arguments {
@@ -24,12 +24,27 @@ pub struct Arguments {
 enum SiteCommand {
     /// Run the site daemon of this machine
     Run(RunArguments),
+    /// Say whether the site daemon of this machine runs as declared
+    Check(CheckArguments),
+}
+
+/// Arguments of `grid site check`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  grid site check --config /var/lib/grid/prod/current/services/site/site.toml\n\n\
+        A push runs it as the check of the service `site`, until the daemon reports the declared mode and trust and, in poll \
+        mode, shows the certificate that was delivered."
+)]
+struct CheckArguments {
+    /// Its site.toml, which a push delivers
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: PathBuf,
 }
 
 /// Arguments of `grid site run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  grid site run --config /var/lib/grid/prod/current/site/site.toml\n\n\
+    after_help = "Example:\n  grid site run --config /var/lib/grid/prod/current/services/site/site.toml\n\n\
         Scrapes this machine's providers. In poll mode it serves them to the other sites over mutual TLS, pulls theirs, takes \
         the reports of this machine's gateways and writes the routing overlay. It exits with 75 when another mode, or under \
         poll another trust, is declared: its supervisor starts it again. What it does stands in status.json in its state folder."
@@ -53,7 +68,14 @@ enum LogFormat {
 }
 
 pub(super) fn run(context: &Context, arguments: Arguments) -> crate::cli::Result {
-    let SiteCommand::Run(arguments) = arguments.command;
+    let arguments = match arguments.command {
+        SiteCommand::Run(arguments) => arguments,
+        SiteCommand::Check(arguments) => {
+            site::check(&arguments.config)
+                .map_err(|unmet| CommandError::new(Exit::Failed, unmet))?;
+            return Ok(Exit::Done);
+        }
+    };
     let level = match (context.ui.verbose, context.ui.quiet) {
         (true, _) => Level::DEBUG,
         (false, true) => Level::WARN,

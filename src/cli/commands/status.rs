@@ -118,7 +118,7 @@ fn chosen(
 /// How every machine stands. What blocks a consumer may be on a machine that was not asked about.
 fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let mesh = &reading.loaded.mesh;
-    let world = World::new(mesh, &reading.state.provisions, &reading.state.fleet);
+    let world = reading.state.world(mesh);
     let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
     for (node, glance) in survey(&composer, &world) {

@@ -67,6 +67,18 @@ pub enum Changed {
         /// Whose.
         consumer: ServiceName,
     },
+    /// A site's next identity was minted.
+    RotatedSite {
+        /// Whose.
+        site: NodeName,
+        /// Which, counted from 1 for each site.
+        number: u32,
+    },
+    /// The mesh's next certificate authority was minted.
+    RotatedAuthority {
+        /// Which, counted from 1.
+        number: u32,
+    },
     /// A further generation was minted.
     Rotated {
         /// On which provider.
@@ -140,6 +152,14 @@ impl fmt::Display for Changed {
             Self::Unassigned { service, nodes } => {
                 write!(f, "took {service} from {}", names(nodes))
             }
+            Self::RotatedSite { site, number } => write!(
+                f,
+                "minted the identity of the site {site}, number {number}; the older one goes once nobody needs it"
+            ),
+            Self::RotatedAuthority { number } => write!(
+                f,
+                "minted certificate authority {number}; sites get identities of it once all of them know it, and then the older one goes"
+            ),
             Self::Minted {
                 provider,
                 consumer,

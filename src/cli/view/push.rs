@@ -6,6 +6,7 @@ use super::ended::Ended;
 use super::problem::ProblemView;
 use super::waiting::WaitView;
 use crate::delivery::{Applied, Progress};
+use crate::provision::Need;
 use crate::push::{Event, Reason, Summons};
 use crate::words::{MeshName, NodeName, ServiceName};
 
@@ -42,6 +43,10 @@ pub enum PushEvent {
     Minted(MintView),
     /// Of a dry run: an account would be minted.
     WouldMint(MintView),
+    /// A site's identity was minted, or its renewal goes on; it is on disk.
+    MintedIdentity(IdentityView),
+    /// Of a dry run: a site's identity would be minted.
+    WouldMintIdentity(IdentityView),
     /// Of a dry run: a machine would be sent to.
     WouldSend(SendView),
     /// Of a dry run, after `would-send`: what the machine lacks.
@@ -142,6 +147,17 @@ pub enum PushEvent {
     Ended(Box<Ended>),
 }
 
+/// A site's identity.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct IdentityView {
+    /// Whose.
+    site: NodeName,
+    /// Which, counted from 1 for each site.
+    number: u32,
+    /// Why.
+    need: Need,
+}
+
 /// An account that is minted, or would be.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct MintView {
@@ -217,6 +233,14 @@ impl PushEvent {
                     consumer,
                     generation,
                 })
+            }
+            Event::MintedIdentity { site, number, need } => {
+                let told = if dry_run {
+                    Self::WouldMintIdentity
+                } else {
+                    Self::MintedIdentity
+                };
+                told(IdentityView { site, number, need })
             }
             Event::Sending {
                 node,

@@ -311,6 +311,7 @@ mod tests {
                 courier: CourierKind::Ssh,
                 tags: BTreeSet::new(),
                 hold: None,
+                pins: BTreeSet::new(),
             }),
         }
     }

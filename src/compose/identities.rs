@@ -1,0 +1,208 @@
+//! Rule 6, identities (DESIGN.md, section 7): which identity a site has, and which ones the other sites admit.
+//!
+//! Admitted are, of every site, the newest identity and each that is in use there, by last sent or by an attempt. A site has
+//! its newest identity once every other site has acknowledged it, else the newest of those in use. A first one waits for
+//! nobody; so does one of which minting said that it has waited long enough, and any under `spiffe`, where the authority
+//! vouches for it. Thus no renewal makes a peer refuse a site that it knew.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+
+use super::World;
+use super::manifest::SiteManifest;
+use super::sent::Machine;
+use crate::mesh::Node;
+use crate::provision::{Authority, Identity, Need, SiteIdentity};
+use crate::words::{Digest, NodeName, PeerTrust};
+
+/// The site parts that a machine may have: as last acknowledged, and as attempted.
+fn possible(machine: &Machine) -> impl Iterator<Item = Option<&SiteManifest>> {
+    let sent = machine.sent.iter().map(|sent| sent.manifest.site.as_ref());
+    let attempted = machine.attempt.iter();
+    sent.chain(attempted.map(|attempt| attempt.manifest.site.as_ref()))
+}
+
+/// The numbers of the identities that a site may have now.
+#[must_use]
+pub fn in_use(machine: &Machine) -> BTreeSet<u32> {
+    possible(machine)
+        .flatten()
+        .filter_map(|site| site.identity)
+        .collect()
+}
+
+/// Up to which serial a machine surely admits what was minted; `None`: it is no site yet.
+#[must_use]
+pub fn knows(machine: &Machine) -> Option<u64> {
+    let mut all = possible(machine).map(|site| site.map(|site| site.knows));
+    let first = all.next()??;
+    all.try_fold(first, |least, knows| Some(least.min(knows?)))
+}
+
+/// Whether the machine of this name is a site whose identity grid makes.
+fn is_site(world: &World<'_>, node: &NodeName) -> bool {
+    world
+        .mesh
+        .nodes
+        .get(node)
+        .is_some_and(|declared| world.mesh.signals.is_some() && !declared.has_own_identity())
+}
+
+/// Up to which serial a machine admits what was minted, if it is a site already: 0 where that is uncertain.
+fn acknowledged(world: &World<'_>, node: &NodeName) -> Option<u64> {
+    let machine = world.machine(node);
+    let is_one = possible(machine).any(|site| site.is_some());
+    is_one.then(|| knows(machine).unwrap_or(0))
+}
+
+/// The two sites that have acknowledged least: with them it is said in one look whether all others of a site have
+/// acknowledged something.
+#[derive(Debug, Default)]
+pub struct Slowest([Option<(u64, NodeName)>; 2]);
+
+impl Slowest {
+    /// Looks at all sites.
+    #[must_use]
+    pub fn of(world: &World<'_>) -> Self {
+        let mut slowest = Self::default();
+        for node in world.mesh.nodes.keys().filter(|node| is_site(world, node)) {
+            let Some(serial) = acknowledged(world, node) else {
+                continue;
+            };
+            let [first, second] = &mut slowest.0;
+            let is_below = |known: &Option<(u64, NodeName)>| {
+                known.as_ref().is_none_or(|(least, _)| serial < *least)
+            };
+            if is_below(first) {
+                *second = first.replace((serial, node.clone()));
+            } else if is_below(second) {
+                *second = Some((serial, node.clone()));
+            }
+        }
+        slowest
+    }
+
+    /// Whether some other site than `site` has not acknowledged `serial`.
+    fn is_unaware(&self, site: &NodeName, serial: u64) -> bool {
+        let mut others = self.0.iter().flatten().filter(|(_, node)| node != site);
+        others.any(|(acknowledged, _)| *acknowledged < serial)
+    }
+}
+
+/// What the identities of the sites need on `today`.
+#[must_use]
+pub fn needs(world: &World<'_>, today: Date) -> Vec<(NodeName, Need)> {
+    let sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
+    let known = |serial| is_known(world, serial);
+    sites
+        .filter_map(|site| {
+            let machine = world.machine(site);
+            let used = in_use(machine);
+            // Of one that is uncertain nobody knows which it has: it is settled first.
+            if used.len() > 1 {
+                return None;
+            }
+            let need = world
+                .identities
+                .need(site, today, used.first().copied(), known)?;
+            Some((site.clone(), need))
+        })
+        .collect()
+}
+
+/// Whether a machine is a site without an identity.
+#[must_use]
+pub fn lacks_identity(world: &World<'_>, node: &NodeName) -> bool {
+    is_site(world, node) && world.identities.of(node).is_none()
+}
+
+/// Whether every site has acknowledged all that was minted up to `serial`.
+#[must_use]
+pub fn is_known(world: &World<'_>, serial: u64) -> bool {
+    let mut sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
+    sites.all(|node| knows(world.machine(node)).is_some_and(|knows| knows >= serial))
+}
+
+/// Whether a site has to have an identity that it does not have, and may not yet.
+fn is_blocked(world: &World<'_>, site: &NodeName, identity: &SiteIdentity) -> bool {
+    let newest = identity.newest();
+    let used = in_use(world.machine(site));
+    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust);
+    let is_free = used.is_empty()
+        || used.contains(&newest.number)
+        || newest.goes_on
+        || trust.unwrap_or_default() == PeerTrust::Spiffe;
+    !is_free && world.slowest().is_unaware(site, newest.serial)
+}
+
+/// For which sites the renewal of a site waits; empty: it does not.
+#[must_use]
+pub fn blocking(world: &World<'_>, site: &NodeName) -> BTreeSet<NodeName> {
+    let identity = world.identities.of(site);
+    let Some(identity) = identity.filter(|identity| is_blocked(world, site, identity)) else {
+        return BTreeSet::new();
+    };
+    let serial = identity.newest().serial;
+    let others = world.mesh.nodes.keys().filter(|node| *node != site);
+    others
+        .filter(|node| is_site(world, node))
+        .filter(|node| acknowledged(world, node).is_some_and(|known| known < serial))
+        .cloned()
+        .collect()
+}
+
+/// The identity that a site is composed with; `None`: it has none yet.
+#[must_use]
+pub fn identity<'a>(world: &World<'a>, site: &NodeName) -> Option<&'a Identity> {
+    let identity = world.identities.of(site)?;
+    if !is_blocked(world, site, identity) {
+        return Some(identity.newest());
+    }
+    let used = in_use(world.machine(site));
+    let newest_used = used.iter().rev().find_map(|number| identity.get(*number));
+    Some(newest_used.unwrap_or_else(|| identity.newest()))
+}
+
+/// The identities of a site that the others admit: the newest, and those in use.
+fn admitted<'a>(
+    machine: &Machine,
+    identity: &'a SiteIdentity,
+) -> impl Iterator<Item = &'a Identity> {
+    let used = in_use(machine);
+    let newest = identity.newest().number;
+    identity
+        .generations()
+        .filter(move |one| one.number == newest || used.contains(&one.number))
+}
+
+/// The authorities whose identities somebody admits: the newest, and those that issued any of these.
+#[must_use]
+pub fn authorities<'a>(world: &World<'a>) -> Vec<&'a Authority> {
+    let all = world.identities.authorities();
+    let sites = world.identities.iter();
+    let issuers: BTreeSet<u32> = sites
+        .flat_map(|(site, identity)| admitted(world.machine(site), identity))
+        .map(|identity| identity.authority)
+        .collect();
+    let newest = all.newest().map(|newest| newest.number);
+    all.all()
+        .iter()
+        .filter(|one| Some(one.number) == newest || issuers.contains(&one.number))
+        .collect()
+}
+
+/// The pins of a site, and the greatest serial among its identities.
+#[must_use]
+pub fn pins(world: &World<'_>, node: &Node) -> (BTreeSet<Digest>, u64) {
+    if node.has_own_identity() {
+        return (node.pins.clone(), 0);
+    }
+    let Some(identity) = world.identities.of(&node.name) else {
+        return (BTreeSet::new(), 0);
+    };
+    let admitted: Vec<&Identity> = admitted(world.machine(&node.name), identity).collect();
+    let greatest = admitted.iter().map(|identity| identity.serial).max();
+    let pins = admitted.iter().map(|identity| identity.pin()).collect();
+    (pins, greatest.unwrap_or(0))
+}

@@ -1,0 +1,201 @@
+//! What a machine is given as a site (DESIGN.md, section 7): the configuration of its daemon, its identity, its peers.
+//!
+//! They are the files of a service that every machine of a mesh with `[signals]` has, and that no declaration may call its
+//! own: so they are delivered, switched, checked and put back like everything else. What is the same for all sites is
+//! composed once a mesh.
+
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::bundle::Content;
+use super::files::{Files, mode_of};
+use super::identities::{authorities, identity, pins};
+use super::manifest::SiteManifest;
+use super::{ComposeError, World};
+use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
+use crate::provision::certificate;
+use crate::signals::site::{Peer, Peers, Pins, Scrape, Site};
+use crate::words::{Digest, PeerHost, ScrapeUrl, ServiceName};
+
+/// A content that many machines get.
+#[derive(Debug)]
+struct SharedFile {
+    digest: Digest,
+    bytes: Arc<Zeroizing<Vec<u8>>>,
+}
+
+impl SharedFile {
+    fn of(text: String) -> Self {
+        let bytes = text.into_bytes();
+        Self {
+            digest: Digest::of(&bytes),
+            bytes: Arc::new(Zeroizing::new(bytes)),
+        }
+    }
+}
+
+/// What is the same for all sites of a mesh.
+#[derive(Debug)]
+pub struct Shared {
+    peers: SharedFile,
+    authorities: SharedFile,
+    /// Up to which serial these admit what was minted.
+    knows: u64,
+}
+
+impl Shared {
+    /// Composes it.
+    ///
+    /// # Errors
+    /// When there are more peers than a site takes, or one cannot be dialled.
+    pub(super) fn of(world: &World<'_>) -> Result<Self, ComposeError> {
+        let authorities = authorities(world);
+        let mut knows = authorities.iter().map(|one| one.serial).max().unwrap_or(0);
+        let trust = world.mesh.signals.as_ref().map(|signals| signals.trust);
+        let by_pin = trust.unwrap_or_default() == crate::words::PeerTrust::Pin;
+        let mut peers = Vec::new();
+        for node in world.mesh.nodes.values() {
+            let failed = |why: String| ComposeError::Site {
+                node: node.name.to_string(),
+                why,
+            };
+            let (pins, serial) = pins(world, node);
+            if by_pin {
+                knows = knows.max(serial);
+            }
+            let pins = if by_pin { pins } else { Default::default() };
+            peers.push(Peer {
+                name: node.name.clone(),
+                host: PeerHost::new(node.host()).map_err(|e| failed(e.to_string()))?,
+                pins: Pins::new(pins).map_err(|e| failed(e.to_string()))?,
+            });
+        }
+        let all = |why: String| ComposeError::Site {
+            node: "every machine".to_owned(),
+            why,
+        };
+        let peers = Peers::new(peers).write().map_err(|e| all(e.to_string()))?;
+        let pems = authorities
+            .iter()
+            .map(|one| certificate::pem(&one.certificate));
+        Ok(Self {
+            peers: SharedFile::of(peers),
+            authorities: SharedFile::of(pems.collect()),
+            knows,
+        })
+    }
+}
+
+/// The site of a machine: the service that it is delivered as, with whatever it shares in `files` already, and what its
+/// manifest says. `None`: the mesh has no signals, the machine's site is somebody else's, or it has no identity yet.
+pub(super) fn site(
+    world: &World<'_>,
+    node: &Node,
+    files: &mut Files<'_>,
+) -> Result<Option<SiteManifest>, ComposeError> {
+    let Some(signals) = &world.mesh.signals else {
+        return Ok(None);
+    };
+    let Some(identity) = identity(world, &node.name) else {
+        return Ok(None);
+    };
+    let failed = |why: String| ComposeError::Site {
+        node: node.name.to_string(),
+        why,
+    };
+    let shared = world.shared()?;
+    for (name, file) in [
+        ("peers.toml", &shared.peers),
+        ("authorities.pem", &shared.authorities),
+    ] {
+        let size = u64::try_from(file.bytes.len()).unwrap_or(u64::MAX);
+        let content = || Content::Bytes(Arc::clone(&file.bytes));
+        let path = path(name);
+        files.push(
+            path,
+            0o644,
+            signals.owner.as_ref(),
+            (file.digest, size),
+            content,
+            None,
+        )?;
+    }
+    let owner = signals.owner.as_ref();
+    let config = config(world, node, signals)?
+        .write()
+        .map_err(|e| failed(e.to_string()))?;
+    files.add(path("site.toml"), 0o644, owner, config.as_bytes(), None)?;
+    let certificate = certificate::pem(&identity.certificate);
+    files.add(
+        path("identity.pem"),
+        0o644,
+        owner,
+        certificate.as_bytes(),
+        None,
+    )?;
+    let key = identity.key.pem().map_err(|e| failed(e.to_string()))?;
+    let key_mode = mode_of(true, owner);
+    files.add(
+        path("identity.key"),
+        key_mode,
+        owner,
+        key.expose().as_bytes(),
+        None,
+    )?;
+    Ok(Some(SiteManifest {
+        identity: Some(identity.number),
+        knows: shared.knows,
+    }))
+}
+
+/// What the daemon is told. Absent and written-down defaults are the same text.
+fn config(world: &World<'_>, node: &Node, signals: &Signals) -> Result<Site, ComposeError> {
+    let name = world.mesh.name.clone();
+    let mut site = Site::new(name, node.name.clone(), signals.state.clone());
+    site.mode = signals.mode.unwrap_or_default();
+    site.trust = signals.trust;
+    site.port = signals.port;
+    for service in world.services_on(&node.name) {
+        let Some(url) = &service.metrics else {
+            continue;
+        };
+        site.scrapes.push(scrape(service, url)?);
+    }
+    Ok(site)
+}
+
+fn scrape(service: &Service, url: &ScrapeUrl) -> Result<Scrape, ComposeError> {
+    let provider = crate::signals::names::ProviderName::new(service.name.as_str());
+    let provider = provider.map_err(|e| ComposeError::Site {
+        node: service.name.to_string(),
+        why: e.to_string(),
+    })?;
+    Ok(Scrape {
+        provider,
+        url: url.clone(),
+    })
+}
+
+/// The service whose files these are, as far as its commands go.
+pub(super) fn service(signals: &Signals, name: &ServiceName) -> Service {
+    Service {
+        name: name.clone(),
+        nodes: Default::default(),
+        provides: None,
+        consumes: Default::default(),
+        owner: signals.owner.clone(),
+        files: signals.files.clone(),
+        test: None,
+        apply: signals.apply.clone(),
+        check: signals.check.clone(),
+        remove: signals.remove.clone(),
+        metrics: None,
+        moves: Move::StopFirst,
+        limits: signals.limits,
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("services/{SERVICE}/{name}")
+}

@@ -1,0 +1,271 @@
+//! Identities of sites through whole pushes: who is given which, who admits whom, and who blocks a renewal (DESIGN.md,
+//! section 7). The machines take everything; the rules are the real ones.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fall"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use grid::cli::sources::FsSources;
+use grid::compose::identities::blocking;
+use grid::delivery::{Dispatch, Gate, Heard, Parcel, Question};
+use grid::mesh::Mesh;
+use grid::provision::days_left;
+use grid::push::{Event, Named, Orders, Ports, Pretend, Report, Verdict, push};
+use grid::signals::site::{Peers, Site};
+use grid::store::{MemoryStore, Store as _, SystemChance};
+use grid::words::{Digest, Era, NodeName, StoreId};
+use jiff::ToSpan as _;
+use jiff::civil::{Date, date};
+
+const TODAY: Date = date(2026, 1, 1);
+
+/// Machines that take everything, and what they hold of it.
+#[derive(Default)]
+struct Machines(BTreeMap<NodeName, BTreeMap<String, Vec<u8>>>);
+
+impl Dispatch for Machines {
+    fn send(&mut self, parcels: Vec<Parcel>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        for parcel in &parcels {
+            let held = self.0.entry(parcel.target.node.name.clone()).or_default();
+            let before = std::mem::take(held);
+            let by_digest: BTreeMap<Digest, Vec<u8>> =
+                before.into_values().map(|b| (Digest::of(&b), b)).collect();
+            for file in parcel.bundle.manifest.files() {
+                let bytes = match parcel.bundle.contents.get(&file.sha256) {
+                    Some(grid::compose::bundle::Content::Bytes(bytes)) => bytes.to_vec(),
+                    _ => by_digest[&file.sha256].clone(),
+                };
+                held.insert(file.path.to_string(), bytes);
+            }
+        }
+        Pretend.send(parcels, hear);
+    }
+    fn ask(&mut self, questions: Vec<Question>, hear: &mut dyn FnMut(&NodeName, Heard)) {
+        Pretend.ask(questions, hear);
+    }
+}
+
+struct Bed {
+    _dir: tempfile::TempDir,
+    folder: Utf8PathBuf,
+    store: MemoryStore,
+    machines: Machines,
+}
+
+impl Bed {
+    fn new(signals: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let bed = Self {
+            _dir: dir,
+            folder,
+            store: MemoryStore::new(StoreId([3; 8]), Era(1)),
+            machines: Machines::default(),
+        };
+        bed.declare(signals, "");
+        bed
+    }
+
+    fn declare(&self, signals: &str, more: &str) {
+        let text = format!(
+            "[mesh]\nname = \"prod\"\n{signals}\n[nodes.atlas]\naddress = \"10.0.0.1\"\n[nodes.borealis]\n\
+             address = \"10.0.0.2\"\n[nodes.cygnus]\naddress = \"10.0.0.3\"\n{more}\n"
+        );
+        std::fs::write(self.folder.join("mesh.toml"), text).unwrap();
+    }
+
+    fn mesh(&self) -> Mesh {
+        let loaded = grid::mesh::load(&self.folder);
+        loaded.unwrap_or_else(|wrong| panic!("{wrong:?}")).mesh
+    }
+
+    /// Pushes whoever is behind; the machines that were sent to, by round.
+    fn push(&mut self, today: Date) -> (Vec<BTreeSet<String>>, Report) {
+        let mesh = self.mesh();
+        let orders = Orders {
+            named: Named::Behind,
+            max_rounds: None,
+            max_failures: None,
+            take_over: false,
+            sender: "test".to_owned(),
+            today,
+        };
+        let mut rounds: Vec<BTreeSet<String>> = Vec::new();
+        let mut hear = |event: Event| {
+            if let Event::Sent { node, round, .. } = event {
+                rounds.resize(rounds.len().max(round + 1), BTreeSet::new());
+                rounds[round].insert(node.to_string());
+            }
+        };
+        let ports = Ports {
+            store: &mut self.store,
+            couriers: &mut self.machines,
+            sources: Arc::new(FsSources::new(
+                self.folder.clone(),
+                mesh.secrets.clone(),
+                Box::new(|| Err("none is needed".to_owned())),
+            )),
+            chance: &mut SystemChance,
+            gate: Gate::default(),
+            hear: &mut hear,
+        };
+        let report = push(&mesh, &orders, ports).unwrap();
+        (rounds, report)
+    }
+
+    fn file(&self, on: &str, name: &str) -> Vec<u8> {
+        self.machines.0[&node(on)][&format!("services/site/{name}")].clone()
+    }
+
+    fn pins(&self, on: &str, of: &str) -> usize {
+        let peers = Peers::read(&self.file(on, "peers.toml")).unwrap();
+        let peer = peers.peers.iter().find(|peer| peer.name == node(of));
+        peer.unwrap().pins.iter().count()
+    }
+
+    /// The number of the identity that a machine has.
+    fn identity(&mut self, on: &str) -> u32 {
+        let state = self.store.load().unwrap();
+        let sent = state.fleet[&node(on)].sent.as_ref().unwrap();
+        sent.manifest.site.as_ref().unwrap().identity.unwrap()
+    }
+
+    fn blocking(&mut self, site: &str) -> Vec<String> {
+        let state = self.store.load().unwrap();
+        let mesh = self.mesh();
+        let blocking = blocking(&state.world(&mesh), &node(site));
+        blocking.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn all() -> BTreeSet<String> {
+    ["atlas", "borealis", "cygnus"].map(str::to_owned).into()
+}
+
+const POLL: &str = "[signals]\nmode = \"poll\"";
+
+#[test]
+fn a_first_push_gives_every_site_its_identity_and_everybody_elses_pin_in_one_send() {
+    let mut bed = Bed::new(POLL);
+    let (rounds, report) = bed.push(TODAY);
+    assert_eq!(rounds, [all()]);
+    assert_eq!(report.verdict(), Verdict::Done);
+    let site = Site::read(&bed.file("atlas", "site.toml")).unwrap();
+    assert_eq!(
+        (site.mode.as_str(), site.trust.as_str(), site.port),
+        ("poll", "pin", 9091)
+    );
+    for on in all() {
+        for of in all() {
+            assert_eq!(bed.pins(&on, &of), 1);
+        }
+    }
+    let certificate = String::from_utf8(bed.file("atlas", "identity.pem")).unwrap();
+    let der = pem::parse(certificate).unwrap();
+    let peers = Peers::read(&bed.file("borealis", "peers.toml")).unwrap();
+    assert_eq!(
+        peers.peers[0].pins.iter().next(),
+        Some(&Digest::of(der.contents()))
+    );
+    let (rounds, _) = bed.push(TODAY);
+    assert!(rounds.is_empty());
+}
+
+#[test]
+fn writing_down_what_holds_anyway_sends_nothing() {
+    let mut bed = Bed::new("[signals]");
+    bed.push(TODAY);
+    bed.declare(
+        "[signals]\nmode = \"gossip\"\ntrust = \"pin\"\nport = 9091",
+        "",
+    );
+    let (rounds, report) = bed.push(TODAY);
+    assert!(rounds.is_empty());
+    assert_eq!(report.verdict(), Verdict::Done);
+}
+
+#[test]
+fn in_a_renewal_all_peers_admit_the_new_identity_before_a_site_has_it_and_the_old_pin_goes_last() {
+    let mut bed = Bed::new(POLL);
+    bed.push(TODAY);
+    let later = TODAY.checked_add(300.days()).unwrap();
+    let (rounds, report) = bed.push(later);
+    assert_eq!(rounds, [all(), all(), all()]);
+    assert_eq!(report.verdict(), Verdict::Done);
+    for on in all() {
+        assert_eq!(bed.identity(&on), 2);
+        assert_eq!(bed.pins(&on, "atlas"), 1);
+    }
+    assert_eq!(bed.push(later).0, []);
+}
+
+#[test]
+fn a_peer_on_hold_blocks_a_renewal_by_name_until_fourteen_days_before_the_old_identity_expires() {
+    let mut bed = Bed::new(POLL);
+    bed.push(TODAY);
+    let (days, held) = (365, "hold = \"in the rack\"");
+    let at = |left: i64| TODAY.checked_add((days - left).days()).unwrap();
+    bed.declare(POLL, held);
+    let (_, report) = bed.push(at(60));
+    assert_eq!(bed.identity("atlas"), 1);
+    assert_eq!(bed.pins("borealis", "atlas"), 2);
+    assert_eq!(bed.blocking("atlas"), ["cygnus"]);
+    assert!(report.on_hold.contains_key(&node("cygnus")));
+    let (rounds, _) = bed.push(at(14));
+    assert!(rounds.is_empty());
+    bed.push(at(13));
+    assert_eq!(bed.identity("atlas"), 2);
+    assert!(bed.blocking("atlas").is_empty());
+    // The one on hold has what it had, and the others admit it.
+    assert_eq!(bed.identity("cygnus"), 1);
+    assert_eq!(bed.pins("atlas", "cygnus"), 2);
+    assert_eq!(days_left(at(0), at(13)), 13);
+}
+
+#[test]
+fn under_spiffe_a_renewal_waits_for_nobody_and_no_pin_is_written() {
+    let mut bed = Bed::new("[signals]\nmode = \"poll\"\ntrust = \"spiffe\"");
+    bed.push(TODAY);
+    assert_eq!(bed.pins("atlas", "borealis"), 0);
+    let (rounds, _) = bed.push(TODAY.checked_add(300.days()).unwrap());
+    assert_eq!(rounds, [all()]);
+    assert_eq!(bed.identity("cygnus"), 2);
+}
+
+#[test]
+fn a_site_with_an_identity_of_its_own_is_listed_by_its_pins_and_given_nothing() {
+    let mut bed = Bed::new(POLL);
+    let pin = "AB:".repeat(31) + "AB";
+    bed.declare(POLL, &format!("pins = [\"{pin}\"]"));
+    bed.push(TODAY);
+    let peers = Peers::read(&bed.file("atlas", "peers.toml")).unwrap();
+    let pins: Vec<String> = peers.peers[2]
+        .pins
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(pins, ["ab".repeat(32)]);
+    assert!(bed.machines.0[&node("cygnus")].is_empty());
+}
+
+#[test]
+fn who_takes_signals_out_of_the_declaration_takes_the_sites_off_and_their_identities_go() {
+    let mut bed = Bed::new(POLL);
+    bed.push(TODAY);
+    bed.declare("", "");
+    let (rounds, report) = bed.push(TODAY);
+    assert_eq!(rounds, [all()]);
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert!(bed.machines.0.values().all(BTreeMap::is_empty));
+    assert_eq!(bed.store.load().unwrap().identities.iter().count(), 0);
+}

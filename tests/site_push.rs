@@ -1,0 +1,121 @@
+//! A push delivers a site, and its check waits until the daemon runs as declared; what the declaration changes, the
+//! daemon takes up through its supervisor (DESIGN.md, section 7). One site: the daemon's ports are the machine's.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fall"
+)]
+
+mod support;
+
+use support::Bench;
+
+/// Stands for systemd: starts the daemon, and again on 75, until its folder is gone.
+const SUPERVISE: &str = "setsid sh -c 'while [ -d \"$0\" ]; do \"$1\" site run --config \"$0/current/services/site/site.toml\"; \
+                         [ $? = 75 ] || sleep 0.2; done' \"$0\" \"$1\" >/dev/null 2>&1 &";
+
+fn declaration(bench: &Bench, signals: &str) -> String {
+    let grid = env!("CARGO_BIN_EXE_grid");
+    let root = bench.path("machine");
+    let state = bench.path("state");
+    let supervise = serde_json::to_string(SUPERVISE).unwrap();
+    format!(
+        "[mesh]\nname = \"prod\"\n[signals]\n{signals}\nstate = {state:?}\n\
+         apply = [\"sh\", \"-c\", {supervise}, {root:?}, {grid:?}]\n\
+         check = [{grid:?}, \"site\", \"check\", \"--config\", \"{{release}}/site.toml\"]\n\
+         [nodes.atlas]\naddress = \"127.0.0.1\"\ncourier = \"local\"\nroot = {root:?}\n"
+    )
+}
+
+/// Has the supervisor end, and its daemon with it.
+struct Stop<'a>(&'a Bench);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        let status = std::fs::read(self.0.path("state").join("status.json"));
+        let _ = std::fs::remove_dir_all(self.0.path("machine"));
+        let status: Option<serde_json::Value> = status
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
+            let _ = std::process::Command::new("kill")
+                .arg(pid.to_string())
+                .status();
+        }
+    }
+}
+
+#[test]
+fn a_push_waits_until_the_daemon_runs_as_declared_and_a_changed_mode_is_taken_up() {
+    let port = {
+        let socket = std::net::TcpListener::bind("[::]:0").unwrap();
+        socket.local_addr().unwrap().port()
+    };
+    let bench = Bench::new("[mesh]\nname = \"prod\"\n");
+    let status = || -> serde_json::Value {
+        let bytes = std::fs::read(bench.path("state").join("status.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    let stop = Stop(&bench);
+    bench.file(
+        "mesh.toml",
+        &declaration(&bench, &format!("mode = \"poll\"\nport = {port}")),
+    );
+    let pushed = bench.grid(&["push", "atlas"]).exits(0).all();
+    assert!(pushed.contains("identity of the site atlas"), "{pushed}");
+    assert_eq!(status()["mode"], "poll");
+    assert!(status()["listens"].is_string());
+    bench.grid(&["push", "--all"]).exits(0);
+
+    bench.file("mesh.toml", &declaration(&bench, &format!("port = {port}")));
+    bench.edit("apply = [\"sh\", \"-c\",", "apply = [\"true\",");
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(status()["mode"], "gossip");
+    assert!(status()["listens"].is_null());
+    drop(stop);
+}
+
+#[test]
+fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time() {
+    let bench = Bench::new("[mesh]\nname = \"prod\"\n");
+    let root = |node: &str| bench.path(node);
+    let declaration = format!(
+        "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\naddress = \"127.0.0.1\"\n\
+         [nodes.atlas]\nroot = {:?}\n[nodes.borealis]\nroot = {:?}\n",
+        root("atlas"),
+        root("borealis")
+    );
+    bench.file("mesh.toml", &declaration);
+    let refused = bench.grid(&["rotate", "--site", "atlas"]).exits(1).all();
+    assert!(
+        refused.contains("atlas has no identity that this mesh made"),
+        "{refused}"
+    );
+    bench.grid(&["rotate", "--ca"]).exits(1);
+    bench.grid(&["push", "--all"]).exits(0);
+
+    let file = |node: &str, name: &str| {
+        std::fs::read_to_string(root(node).join("current/services/site").join(name)).unwrap()
+    };
+    let before = file("atlas", "identity.pem");
+    bench.grid(&["rotate", "--site", "atlas"]).exits(0);
+    let refused = bench.grid(&["rotate", "--site", "atlas"]).exits(1).all();
+    assert!(refused.contains("still under way"), "{refused}");
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_ne!(file("atlas", "identity.pem"), before);
+    assert_eq!(file("atlas", "peers.toml"), file("borealis", "peers.toml"));
+    assert_eq!(file("borealis", "peers.toml").matches("pins").count(), 2);
+
+    let before = file("borealis", "identity.pem");
+    bench.grid(&["rotate", "--ca"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_ne!(file("borealis", "identity.pem"), before);
+    let authorities = |node: &str| file(node, "authorities.pem").matches("BEGIN").count();
+    assert_eq!((authorities("atlas"), authorities("borealis")), (1, 1));
+    let key = std::fs::metadata(root("atlas").join("current/services/site/identity.key")).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777,
+        0o600
+    );
+}
