@@ -238,9 +238,9 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     ! next: the next push carries it: `grid push --behind`
     $ grid push --behind
     try  push 3  maria@lap3
-    round 0  atlas     flushed  grants of accounts: +billing (generation 2) +report (generation 2) -report  sent [TIME] s, loaded accounts
+    round 0  atlas     flushed  grants of accounts: +billing (generation 2) +report (generation 2) -report (generation 1)  sent [TIME] s, loaded accounts
     round 1  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
-    round 2  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    round 2  atlas     flushed  grants of accounts: -billing (generation 1)  sent [TIME] s, loaded accounts
     done: 2 machines sent, 0 failed, 1 already current
     $ grid rotate accounts/billing --cut
     minted accounts/billing, generation 3; the next push closes the older ones at once

@@ -363,7 +363,7 @@ fn a_provider_that_only_takes_its_files_is_not_said_to_have_loaded_its_list() {
     try  push 3  maria@lap3
     round 0  atlas     flushed  grants of accounts: +billing (generation 2)  sent [TIME] s, loaded accounts
     round 1  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
-    round 2  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
+    round 2  atlas     flushed  grants of accounts: -billing (generation 1)  sent [TIME] s, loaded accounts
     done: 2 machines sent, 0 failed, 1 already current
     "#);
 }

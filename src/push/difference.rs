@@ -1,6 +1,6 @@
 //! What differs between what a machine holds and what it should be, in the words of an operator.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::compose::manifest::{Grants, Manifest, ServiceManifest};
@@ -14,12 +14,16 @@ pub struct Account {
     pub consumer: ServiceName,
     /// Which generation.
     pub generation: u32,
+    /// Whether the consumer has another one too, before or after: then the first generation has to be called so.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_one_of_several: bool,
 }
 
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.consumer)?;
-        if self.generation > 1 {
+        if self.generation > 1 || self.is_one_of_several {
             write!(f, " (generation {})", self.generation)?;
         }
         Ok(())
@@ -355,16 +359,24 @@ fn differing<'a>(
 
 /// The accounts of `of` that are not on `without`, each generation once.
 fn accounts(of: &Grants, without: &Grants) -> Vec<Account> {
-    let without: BTreeSet<_> = without
+    let mut first = BTreeMap::new();
+    let mut several = BTreeSet::new();
+    for grant in of.iter().chain(without) {
+        if *first.entry(&grant.consumer).or_insert(grant.generation) != grant.generation {
+            several.insert(&grant.consumer);
+        }
+    }
+    let without_it: BTreeSet<_> = without
         .iter()
         .map(|grant| (&grant.consumer, grant.generation))
         .collect();
     let mut accounts: Vec<Account> = of
         .iter()
-        .filter(|grant| !without.contains(&(&grant.consumer, grant.generation)))
+        .filter(|grant| !without_it.contains(&(&grant.consumer, grant.generation)))
         .map(|grant| Account {
             consumer: grant.consumer.clone(),
             generation: grant.generation.number,
+            is_one_of_several: several.contains(&grant.consumer),
         })
         .collect();
     accounts.dedup();
@@ -374,8 +386,6 @@ fn accounts(of: &Grants, without: &Grants) -> Vec<Account> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
     use crate::compose::manifest::{FORMAT, FileEntry};
     use crate::compose::sample::{bound, name, node, with};
     use crate::words::Digest;

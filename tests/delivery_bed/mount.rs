@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::sshd::runs;
 
@@ -21,9 +22,20 @@ impl Mount {
         Self { at: at.to_owned() }
     }
 
-    /// From now on nobody can write to it, root neither.
+    /// From now on nobody can write to it, root neither. The last commands of a send may still have a file open there for
+    /// a moment: the system refuses until they have ended.
     pub fn read_only(&self) {
-        runs("mount", &["-o", "remount,ro", self.at.to_str().unwrap()]);
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut mount = Command::new("mount");
+            let output = mount.args(["-o", "remount,ro"]).arg(&self.at).output();
+            let output = output.unwrap();
+            if output.status.success() {
+                return;
+            }
+            assert!(Instant::now() < end, "{output:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// It can be written to again.
