@@ -94,7 +94,8 @@ impl Slowest {
 #[must_use]
 pub fn needs(world: &World<'_>, today: Date) -> Vec<(NodeName, Need)> {
     let sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
-    let known = |serial| is_known(world, serial);
+    let least = known_to_all(world);
+    let known = |serial| serial <= least;
     sites
         .filter_map(|site| {
             let machine = world.machine(site);
@@ -117,11 +118,11 @@ pub fn lacks_identity(world: &World<'_>, node: &NodeName) -> bool {
     is_site(world, node) && world.identities.of(node).is_none()
 }
 
-/// Whether every site has acknowledged all that was minted up to `serial`.
-#[must_use]
-pub fn is_known(world: &World<'_>, serial: u64) -> bool {
-    let mut sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
-    sites.all(|node| knows(world.machine(node)).is_some_and(|knows| knows >= serial))
+/// Up to which serial every site surely has acknowledged what was minted; 0 while one is no site yet.
+fn known_to_all(world: &World<'_>) -> u64 {
+    let sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
+    let known = sites.map(|node| knows(world.machine(node)).unwrap_or(0));
+    known.min().unwrap_or(0)
 }
 
 /// Whether a site has to have an identity that it does not have, and may not yet.

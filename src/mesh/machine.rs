@@ -12,10 +12,7 @@ use super::place::{At, Place, Problem};
 use super::raw;
 use super::reader::read;
 use super::text::{LocalPath, Pin};
-use crate::words::{AbsolutePath, Digest, MeshName, NodeName, Tag};
-
-/// The most pins of a site (the signals contract, *Identity*).
-const MOST_PINS: usize = 2;
+use crate::words::{AbsolutePath, Digest, MOST_PINS, MeshName, NodeName, Tag};
 
 /// What a machine's paths depend on.
 #[derive(Debug, Clone, Copy)]

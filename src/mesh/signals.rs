@@ -7,13 +7,11 @@ use super::raw;
 use super::reader::read as read_into;
 use super::service::limits;
 use super::text::LocalPath;
-use crate::words::{AbsolutePath, Command, MeshName};
+use crate::words::{AbsolutePath, Command, MeshName, SIGNALS_PORT};
 
 /// The service that a site is delivered as; a declaration with `[signals]` has no other of this name.
 pub const SERVICE: &str = "site";
 
-/// Where sites listen unless the declaration says otherwise (the signals contract).
-const PORT: u16 = 9091;
 /// Where the daemon's program is installed, if grid brings it.
 const BINARY: &str = "/usr/local/bin/grid";
 /// What is run to see whether the daemon runs as declared.
@@ -50,7 +48,7 @@ pub(super) fn read(
     Some(Signals {
         mode: raw.mode.map(|mode| mode.0),
         trust: raw.trust.map(|trust| trust.0).unwrap_or_default(),
-        port: raw.port.map_or(PORT, |port| port.0),
+        port: raw.port.map_or(SIGNALS_PORT, |port| port.0),
         state,
         owner: raw.owner.map(|owner| owner.0),
         files: raw.binary.and_then(binary).into_iter().collect(),

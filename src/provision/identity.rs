@@ -185,12 +185,6 @@ impl Identities {
         self.sites.iter()
     }
 
-    /// Whether nothing was minted yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.authorities.all.is_empty() && self.sites.is_empty()
-    }
-
     /// Takes an identity as it was stored, or as it was changed.
     pub fn insert(&mut self, site: NodeName, identity: SiteIdentity) {
         self.sites.insert(site, identity);

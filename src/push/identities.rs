@@ -62,6 +62,9 @@ impl Run<'_> {
                 gone.push(site.clone());
                 continue;
             }
+            if identity.generations().nth(1).is_none() {
+                continue; // nearly all have but the newest, which stays
+            }
             let mut pruned = identity.clone();
             if pruned.prune(|number| used.contains(&number)) {
                 changes.push(Change::Identity(site.clone(), pruned));

@@ -20,10 +20,10 @@ use super::names::{MetricName, ProviderName};
 use super::observation::Watch;
 use super::score::Strategy;
 use crate::words::{
-    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, ScrapeUrl, SignalMode,
+    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl, SignalMode,
 };
 
-pub use peers::{MOST_PEERS, MOST_PINS, Peer, Peers, Pins, PinsError};
+pub use peers::{MOST_PEERS, Peer, Peers, Pins, PinsError};
 pub use settings::{Milliseconds, Settings, SettingsError};
 
 /// The format of both files that this grid writes, and the newest that it reads.
@@ -40,9 +40,6 @@ pub const MOST_WATCHES: usize = 10_000;
 
 /// The most metrics that are mapped for one provider.
 pub const MOST_MAPS: usize = 16;
-
-/// Where sites serve their signals unless the declaration says otherwise.
-pub const PORT: u16 = 9091;
 
 /// Why a file of the site's is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -255,7 +252,7 @@ impl Site {
             site,
             mode: SignalMode::default(),
             trust: PeerTrust::default(),
-            port: PORT,
+            port: SIGNALS_PORT,
             state,
             metrics: metrics(),
             peers: peers_file(),
@@ -381,7 +378,7 @@ fn once<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result<
 }
 
 fn port() -> u16 {
-    PORT
+    SIGNALS_PORT
 }
 
 fn metrics() -> std::net::SocketAddr {

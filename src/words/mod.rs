@@ -22,7 +22,7 @@ pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, 
 pub use path::{AbsolutePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
 pub use token::{StoreId, Token};
-pub use transport::{PeerTrust, SignalMode, TransportError};
+pub use transport::{MOST_PINS, PeerTrust, SIGNALS_PORT, SignalMode, TransportError};
 pub use url::{ScrapeUrl, UrlError};
 
 /// Draws chance: the system's source in the binary, a seeded one in tests (DESIGN.md, section 8).

@@ -5,6 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// Where sites listen unless the declaration says otherwise (the signals contract).
+pub const SIGNALS_PORT: u16 = 9091;
+
+/// The most pins of a site: a renewal overlaps with what it replaces (the signals contract, *Identity*).
+pub const MOST_PINS: usize = 2;
+
 /// How provider load crosses sites, mesh-wide. SWIM membership runs under both.
 #[derive(
     Debug,

@@ -3,13 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, SiteError, at_most, is_format, once, parse};
-use crate::words::{Digest, NodeName, PeerHost};
+use crate::words::{Digest, MOST_PINS, NodeName, PeerHost};
 
 /// The most peers of a site.
 pub const MOST_PEERS: usize = 10_000;
-
-/// The most pins of a peer: a renewal overlaps with what it replaces.
-pub const MOST_PINS: usize = 2;
 
 /// The other sites of the mesh: `peers.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
