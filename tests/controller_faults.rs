@@ -161,26 +161,10 @@ fn a_disk_of_the_controller_that_fills_up_in_mid_push_leaves_the_machine_uncerta
     grid(&["status", "--exit-code"]).exits(0);
 }
 
-/// The program under a clock that is this far off.
-fn at(bench: &Bench, off: &str, arguments: &[&str]) -> support::Seen {
-    let grid = bench.command(arguments);
-    let mut faked = std::process::Command::new("faketime");
-    faked
-        .args(["-f", off])
-        .arg(grid.get_program())
-        .args(grid.get_args());
-    faked.current_dir(&bench.mesh).env_clear();
-    for (name, value) in grid.get_envs() {
-        faked.env(name, value.unwrap());
-    }
-    let output = faked.output().expect("faketime is installed by tests/run");
-    bench.seen(output, arguments)
-}
-
 #[test]
 fn a_clock_that_was_set_back_or_far_ahead_keeps_nobody_from_pushing() {
     let bench = three_machines();
-    let years = at(&bench, "+1500d", &["push", "--all"]).exits(0);
+    let years = bench.grid_at("+1500d", &["push", "--all"]).exits(0);
     assert!(
         years.stdout().contains("3 machines sent"),
         "{}",
@@ -192,7 +176,9 @@ fn a_clock_that_was_set_back_or_far_ahead_keeps_nobody_from_pushing() {
         "[services.billing]\nnode = \"borealis\"\n",
     );
     bench.grid(&["push", "borealis"]).exits(0);
-    at(&bench, "-4000d", &["rotate", "accounts/billing"]).exits(0);
+    bench
+        .grid_at("-4000d", &["rotate", "accounts/billing"])
+        .exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
     bench.grid(&["status", "--probe", "--exit-code"]).exits(0);
     // The journal is in the order in which it was written, whatever its clocks said, and its chain holds.
@@ -218,7 +204,7 @@ fn a_clock_that_was_set_back_or_far_ahead_keeps_nobody_from_pushing() {
         .grid(&["hold", "cygnus", "moved", "--until", "2999-01-01"])
         .exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
-    at(&bench, "+365000d", &["push", "cygnus"]).exits(0);
+    bench.grid_at("+365000d", &["push", "cygnus"]).exits(0);
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn after_a_syntax_error_nothing_is_said_to_dangle() {
     mesh.toml:6:1: there is no key `foo` here
       6 | foo = 1
         | ^^^
-        = known here: `node`, `nodes`, `provides`, `consumes`, `owner`, `files`, `test`, `apply`, `check`, `remove`, `metrics`, `move` and `limits`
+        = known here: `node`, `nodes`, `provides`, `consumes`, `owner`, `files`, `test`, `apply`, `check`, `remove`, `metrics`, `signals`, `move` and `limits`
     ");
 }
 
@@ -1377,6 +1377,35 @@ fn signals_that_are_wrong_say_what_would_be_right() {
         "with `[signals]` every machine has a service `site`",
         "64 hexadecimal digits",
         "http:// only",
+    ] {
+        assert!(errors.contains(part), "{part} is not in {errors}");
+    }
+}
+
+#[test]
+fn settings_of_the_daemons_and_what_metrics_mean_say_what_would_be_right() {
+    let text = "[mesh]\nname = \"prod\"\n[signals.settings]\npoll_interval_ms = 5\npoll_atempts = 2\n[nodes.atlas]\n\
+                [services.broker]\nnode = \"atlas\"\nmetrics = \"http://h/\"\n\
+                signals = { score = { by = \"queue\" }, map = { queue-dept = [\"a-b\"], ready = [\"a b\"] } }\n\
+                [services.one]\nmetrics = \"http://h/\"\nsignals = { score = { by = \"queue-depth\" } }\n\
+                [services.two]\nmetrics = \"http://h/\"\nsignals = { score = { capacity = 2 } }\n\
+                [services.three]\nmetrics = \"http://h/\"\nsignals = { score = { by = \"kv-cache-pressure\", capacity = 0 } }\n\
+                [services.four]\nmetrics = \"http://h/\"\nsignals = { score = { by = \"kv-cache-pressure\", capacity = 2 } }\n\
+                [services.other.signals]\nmap = { ready = [\"q\"], queue-depth = [\"q\"] }\n";
+    let errors = errors(text);
+    for part in [
+        "mesh.toml:4:20",
+        "poll_interval_ms = 5 is not between 100 and 86400000",
+        "did you mean `poll_attempts`?",
+        "`queue-depth`",
+        "did you mean `queue-depth`?",
+        "the name of a metric is letters, digits",
+        "`signals` says what a service's metrics mean, and this one shows none",
+        "a score by queue depth is taken against how many may wait",
+        "a score says by what a provider is scored",
+        "a capacity is more than 0",
+        "a score by KV-cache pressure has no capacity",
+        "q is mapped to a queue depth",
     ] {
         assert!(errors.contains(part), "{part} is not in {errors}");
     }

@@ -220,6 +220,9 @@ fn a_peer_on_hold_blocks_a_renewal_by_name_until_fourteen_days_before_the_old_id
     assert_eq!(bed.identity("atlas"), 1);
     assert_eq!(bed.pins("borealis", "atlas"), 2);
     assert_eq!(bed.blocking("atlas"), ["cygnus"]);
+    let renewal = &report.renewals[&node("atlas")];
+    assert_eq!(renewal.waits_for, BTreeSet::from([node("cygnus")]));
+    assert_eq!(renewal.goes_on, at(13));
     assert!(report.on_hold.contains_key(&node("cygnus")));
     let (rounds, _) = bed.push(at(14));
     assert!(rounds.is_empty());
@@ -268,4 +271,35 @@ fn who_takes_signals_out_of_the_declaration_takes_the_sites_off_and_their_identi
     assert_eq!(report.verdict(), Verdict::Done);
     assert!(bed.machines.0.values().all(BTreeMap::is_empty));
     assert_eq!(bed.store.load().unwrap().identities.iter().count(), 0);
+}
+
+#[test]
+fn settings_and_what_metrics_mean_go_to_every_site() {
+    let mut bed = Bed::new(POLL);
+    bed.push(TODAY);
+    let usual = Site::read(&bed.file("borealis", "site.toml")).unwrap();
+    bed.declare(
+        POLL,
+        "[signals.settings]\npoll_interval_ms = 500\n[services.broker]\nnode = \"atlas\"\n\
+         metrics = \"http://127.0.0.1:15692/metrics\"\n[services.broker.signals]\n\
+         score = { by = \"queue-depth\", capacity = 100 }\nmap = { queue-depth = [\"rabbitmq_queue_messages\"] }",
+    );
+    bed.push(TODAY);
+    for site in ["atlas", "borealis", "cygnus"] {
+        let read = Site::read(&bed.file(site, "site.toml")).unwrap();
+        assert_eq!(read.settings.poll_interval_ms.duration().as_millis(), 500);
+        assert_eq!(read.settings.poll_attempts, usual.settings.poll_attempts);
+        assert_eq!(read.scrapes.len(), usize::from(site == "atlas"));
+        let [watched] = &read.watches[..] else {
+            panic!("{:?}", read.watches)
+        };
+        assert_eq!(watched.provider.as_str(), "broker");
+        assert_eq!(watched.maps[0].metric.as_str(), "rabbitmq_queue_messages");
+        assert_eq!(
+            watched.score.to_owned(),
+            grid::words::Strategy::QueueDepth {
+                capacity: grid::words::Capacity::new(100.0).unwrap()
+            }
+        );
+    }
 }

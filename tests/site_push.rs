@@ -119,3 +119,44 @@ fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time(
         0o600
     );
 }
+
+#[test]
+fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
+    let bench = Bench::new("[mesh]\nname = \"prod\"\n");
+    let root = |node: &str| bench.path(node);
+    let declaration = format!(
+        "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\naddress = \"127.0.0.1\"\n\
+         [nodes.atlas]\nroot = {:?}\n[nodes.borealis]\nroot = {:?}\n",
+        root("atlas"),
+        root("borealis")
+    );
+    bench.file("mesh.toml", &declaration);
+    bench.grid(&["push", "--all"]).exits(0);
+    let status = bench.grid(&["status", "--exit-code"]).exits(0).all();
+    assert!(!status.contains("identity"), "{status}");
+
+    let status = bench.grid_at("+280d", &["status", "--exit-code"]).exits(6);
+    let shown = status.stdout();
+    assert!(
+        shown.contains("its site's identity is to be renewed; its identity expires on "),
+        "{shown}"
+    );
+    bench.file(
+        "mesh.toml",
+        &format!("{declaration}hold = \"in the rack\"\n"),
+    );
+    let pushed = bench.grid_at("+280d", &["push", "--behind"]).exits(0).all();
+    let waits = "its renewed identity waits until borealis knows of it; from ";
+    assert!(pushed.contains(waits), "{pushed}");
+    let status = bench.grid_at("+281d", &["status"]).exits(0).all();
+    assert!(status.contains(waits), "{status}");
+    let status = bench.grid_at("+281d", &["status", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(status.raw()).unwrap();
+    let identity = &view["machines"][0]["identity"];
+    assert_eq!(identity["number"], 1);
+    assert_eq!(identity["renewal"]["number"], 2);
+    assert_eq!(identity["renewal"]["waits_for"][0], "borealis");
+
+    let status = bench.grid_at("+400d", &["status"]).exits(0).all();
+    assert!(status.contains("its identity expired on "), "{status}");
+}

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::civil::Date;
+
 use super::ui::without_number;
+use crate::compose::identities::{Renewal, Standing};
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::provision::Need;
+use crate::provision::{Need, RENEWED_DAYS, days_left};
 use crate::push::{Blocker, Problem, Reason, Whose};
 use crate::words::{NodeName, ServiceName};
 
@@ -84,6 +87,30 @@ pub(super) fn identity(site: &NodeName, number: u32, need: Need) -> String {
     }
 }
 
+/// What a renewal waits for.
+pub(super) fn renewal(renewal: &Renewal) -> String {
+    format!(
+        "its renewed identity waits until {} {} of it; from {} it goes on without",
+        list(&renewal.waits_for),
+        if renewal.waits_for.len() == 1 {
+            "knows"
+        } else {
+            "know"
+        },
+        renewal.goes_on
+    )
+}
+
+/// What is to be said of a site's identity; nothing while there is time to renew it.
+pub(super) fn expiry(standing: &Standing, today: Date) -> Option<String> {
+    let expires = standing.expires;
+    match days_left(expires, today) {
+        left if left < 0 => Some(format!("its identity expired on {expires}")),
+        left if left < RENEWED_DAYS => Some(format!("its identity expires on {expires}")),
+        _ => None,
+    }
+}
+
 /// Why a machine is behind.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
     let phrases: Vec<String> = reasons
@@ -92,6 +119,7 @@ pub(super) fn reasons(reasons: &[Reason]) -> String {
             Reason::Uncertain => "nobody knows what it holds".to_owned(),
             Reason::NeedsMint(ids) => format!("to be minted: {}", list(ids)),
             Reason::NeedsIdentity => "its site has no identity yet".to_owned(),
+            Reason::NeedsRenewal => "its site's identity is to be renewed".to_owned(),
             Reason::NeverSent => "never sent".to_owned(),
             Reason::Differs(differences) => differences
                 .iter()

@@ -157,6 +157,9 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         let text = format!("{} revoked, so not started", phrases::list(services));
         line("revoked", Look::Warn, node, text);
     }
+    for (node, renewal) in &report.renewals {
+        line("renewal", Look::Warn, node, phrases::renewal(renewal));
+    }
     for (node, reasons) in &report.behind {
         let mut text = phrases::reasons(reasons);
         if report.kept_back.contains(node) {

@@ -5,7 +5,7 @@
 //! nobody; so does one of which minting said that it has waited long enough, and any under `spiffe`, where the authority
 //! vouches for it. Thus no renewal makes a peer refuse a site that it knew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
@@ -13,7 +13,7 @@ use super::World;
 use super::manifest::SiteManifest;
 use super::sent::Machine;
 use crate::mesh::Node;
-use crate::provision::{Authority, Identity, Need, SiteIdentity};
+use crate::provision::{Authority, Identity, Need, SiteIdentity, goes_on_from};
 use crate::words::{Digest, NodeName, PeerTrust};
 
 /// The site parts that a machine may have: as last acknowledged, and as attempted.
@@ -137,20 +137,68 @@ fn is_blocked(world: &World<'_>, site: &NodeName, identity: &SiteIdentity) -> bo
     !is_free && world.slowest().is_unaware(site, newest.serial)
 }
 
+/// How the identity of a site stands.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Standing {
+    /// The number of the one that it has, or is composed with.
+    pub number: u32,
+    /// The day on which that one expires.
+    #[schemars(with = "String")]
+    pub expires: Date,
+    /// The newer one that it does not have yet, because others have to know that first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewal: Option<Renewal>,
+}
+
+/// A renewal that waits.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Renewal {
+    /// The number of the identity that is to come.
+    pub number: u32,
+    /// The sites that have not acknowledged it.
+    pub waits_for: BTreeSet<NodeName>,
+    /// The first day on which it goes on without them.
+    #[schemars(with = "String")]
+    pub goes_on: Date,
+}
+
+/// How the identities of all sites stand that have one.
+#[must_use]
+pub fn standings(world: &World<'_>) -> BTreeMap<NodeName, Standing> {
+    let sites = || world.mesh.nodes.keys().filter(|node| is_site(world, node));
+    let mut known: Vec<(u64, &NodeName)> = sites()
+        .filter_map(|node| Some((acknowledged(world, node)?, node)))
+        .collect();
+    known.sort_unstable();
+    let standing = |site: &NodeName| {
+        let newest = world.identities.of(site)?.newest();
+        let has = identity(world, site)?;
+        let renewal = (has.number != newest.number).then(|| Renewal {
+            number: newest.number,
+            waits_for: known
+                .iter()
+                .take_while(|(serial, _)| *serial < newest.serial)
+                .map(|(_, node)| (*node).clone())
+                .filter(|node| node != site)
+                .collect(),
+            goes_on: goes_on_from(has.until),
+        });
+        let standing = Standing {
+            number: has.number,
+            expires: has.until,
+            renewal,
+        };
+        Some((site.clone(), standing))
+    };
+    sites().filter_map(standing).collect()
+}
+
 /// For which sites the renewal of a site waits; empty: it does not.
 #[must_use]
 pub fn blocking(world: &World<'_>, site: &NodeName) -> BTreeSet<NodeName> {
-    let identity = world.identities.of(site);
-    let Some(identity) = identity.filter(|identity| is_blocked(world, site, identity)) else {
-        return BTreeSet::new();
-    };
-    let serial = identity.newest().serial;
-    let others = world.mesh.nodes.keys().filter(|node| *node != site);
-    others
-        .filter(|node| is_site(world, node))
-        .filter(|node| acknowledged(world, node).is_some_and(|known| known < serial))
-        .cloned()
-        .collect()
+    let standing = standings(world).remove(site);
+    let renewal = standing.and_then(|standing| standing.renewal);
+    renewal.map(|renewal| renewal.waits_for).unwrap_or_default()
 }
 
 /// The identity that a site is composed with; `None`: it has none yet.

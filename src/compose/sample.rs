@@ -150,6 +150,7 @@ impl Sample {
             check: None,
             remove: None,
             metrics: None,
+            signals: None,
             moves: Move::StopFirst,
             limits: Limits::default(),
         };

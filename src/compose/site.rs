@@ -15,8 +15,8 @@ use super::manifest::SiteManifest;
 use super::{ComposeError, World};
 use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
 use crate::provision::certificate;
-use crate::signals::site::{Peer, Peers, Pins, Scrape, Site};
-use crate::words::{Digest, PeerHost, ScrapeUrl, ServiceName};
+use crate::signals::site::{Map, Peer, Peers, Pins, Scrape, Site, Watched};
+use crate::words::{Digest, PeerHost, ProviderName, ServiceName};
 
 /// A content that many machines get.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ impl SharedFile {
 pub struct Shared {
     peers: SharedFile,
     authorities: SharedFile,
+    /// What is said of providers.
+    watches: Vec<Watched>,
     /// Up to which serial these admit what was minted.
     knows: u64,
 }
@@ -82,6 +84,7 @@ impl Shared {
         Ok(Self {
             peers: SharedFile::of(peers),
             authorities: SharedFile::of(pems.collect()),
+            watches: watches(world),
             knows,
         })
     }
@@ -156,25 +159,35 @@ fn config(world: &World<'_>, node: &Node, signals: &Signals) -> Result<Site, Com
     site.mode = signals.mode.unwrap_or_default();
     site.trust = signals.trust;
     site.port = signals.port;
+    site.settings = signals.settings.clone();
+    site.watches.clone_from(&world.shared()?.watches);
     for service in world.services_on(&node.name) {
         let Some(url) = &service.metrics else {
             continue;
         };
-        site.scrapes.push(scrape(service, url)?);
+        site.scrapes.push(Scrape {
+            provider: ProviderName::from(&service.name),
+            url: url.clone(),
+        });
     }
     Ok(site)
 }
 
-fn scrape(service: &Service, url: &ScrapeUrl) -> Result<Scrape, ComposeError> {
-    let provider = crate::signals::names::ProviderName::new(service.name.as_str());
-    let provider = provider.map_err(|e| ComposeError::Site {
-        node: service.name.to_string(),
-        why: e.to_string(),
-    })?;
-    Ok(Scrape {
-        provider,
-        url: url.clone(),
-    })
+/// What is said of providers, wherever in the mesh they are.
+fn watches(world: &World<'_>) -> Vec<Watched> {
+    let services = world.mesh.services.values();
+    let watched = services.filter_map(|service| {
+        let signals = service.signals.as_ref()?;
+        let maps = signals.maps.iter().cloned();
+        Some(Watched {
+            provider: ProviderName::from(&service.name),
+            score: signals.score,
+            maps: maps
+                .map(|(signal, metric)| Map { signal, metric })
+                .collect(),
+        })
+    });
+    watched.collect()
 }
 
 /// The service whose files these are, as far as its commands go.
@@ -191,6 +204,7 @@ pub(super) fn service(signals: &Signals, name: &ServiceName) -> Service {
         check: signals.check.clone(),
         remove: signals.remove.clone(),
         metrics: None,
+        signals: None,
         moves: Move::StopFirst,
         limits: signals.limits,
     }

@@ -11,7 +11,7 @@ use super::place::{Place, Problem};
 use super::select::nearest;
 use super::service::{Draft, Drafts};
 use super::source::Sources;
-use super::{check_paths, read_error};
+use super::{check_paths, read_error, service_signals};
 use crate::kinds::Provider;
 use crate::words::{NodeName, ServiceName};
 
@@ -32,6 +32,7 @@ pub(super) fn all(
     check_paths::between_services(drafts, machines, sources, problems);
     sources_exist(drafts, folder, problems);
     one_broker_for_two_providers(drafts, machines, sources, problems);
+    service_signals::one_scale_a_metric(drafts, problems);
     circles(drafts, problems);
 }
 

@@ -9,10 +9,11 @@ use semver::VersionReq;
 use serde::Deserialize;
 
 use super::circle::Graph;
+use super::service_signals::ServiceSignals;
 use crate::kinds::{Endpoint, Provider, Runs, Wants};
 use crate::words::{
     AbsolutePath, Command, Digest, MeshName, NodeName, PeerTrust, ReleasePath, ScrapeUrl,
-    SecretName, ServiceName, SignalMode, Tag,
+    SecretName, ServiceName, Settings, SignalMode, Tag,
 };
 
 /// A mesh: all the machines of one declaration.
@@ -57,6 +58,8 @@ pub struct Signals {
     pub remove: Option<Command>,
     /// How long each step may take.
     pub limits: Limits,
+    /// Intervals and limits of the daemons.
+    pub settings: Settings,
 }
 
 /// Somebody who may open the stored secrets, besides the operator whose identity made the store.
@@ -190,6 +193,8 @@ pub struct Service {
     pub remove: Option<Command>,
     /// Where it shows its metrics, for the site daemon of its machine.
     pub metrics: Option<ScrapeUrl>,
+    /// What its metrics mean, beyond what the contract of signals says.
+    pub signals: Option<ServiceSignals>,
     /// Which comes first when it moves and nobody binds to it.
     pub moves: Move,
     /// How long each step may take.

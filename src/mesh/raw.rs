@@ -11,10 +11,10 @@ use serde::Deserialize;
 use super::declaration::{Become, CourierKind, Move};
 use super::place::At;
 use super::text::{
-    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metrics, Mode, OwnerAndGroup, Pin,
-    Reason, Store, Transport, Trust, User, Variable, Versions,
+    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metric, Metrics, Mode, OwnerAndGroup,
+    Pin, Reason, Store, Transport, Trust, User, Variable, Versions,
 };
-use crate::words::{Command, MeshName, NodeName, SecretName, ServiceName, Tag};
+use crate::words::{Capacity, Command, MeshName, NodeName, SecretName, ServiceName, Settings, Tag};
 
 /// The keys of the whole declaration.
 pub(super) const TOP: &[&str] = &[
@@ -75,6 +75,8 @@ pub(super) struct Signals {
     pub remove: Option<Command>,
     /// How long each step may take.
     pub limits: Option<Limits>,
+    /// Intervals and limits of the daemons, where they are not the usual ones.
+    pub settings: Option<Settings>,
 }
 
 /// The mesh itself.
@@ -286,11 +288,61 @@ pub(super) struct Service {
     pub remove: Option<Command>,
     /// Where it shows its metrics, like "http://127.0.0.1:15692/metrics", for the site daemon of its machine.
     pub metrics: Option<Metrics>,
+    /// What its metrics mean; absent: what the contract of signals says.
+    pub signals: Option<ServiceSignals>,
     /// Which comes first when it moves and nobody binds to it; absent: "stop-first".
     #[serde(rename = "move")]
     pub moves: Option<Move>,
     /// How long each step may take.
     pub limits: Option<Limits>,
+}
+
+/// What the metrics of a provider mean, to every site of the mesh.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServiceSignals {
+    /// By what it is scored, under "gossip": `{ by = "queue-depth", capacity = 100 }` or `{ by = "kv-cache-pressure" }`; absent:
+    /// by nothing.
+    pub score: Option<Score>,
+    /// Of which metrics its signals are made, before those of the contract.
+    pub map: Option<SignalMap>,
+}
+
+/// By what a provider is scored.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Score {
+    /// By how many wait, "queue-depth", or by the pressure on its KV cache, "kv-cache-pressure".
+    #[schemars(required)]
+    pub by: Option<ScoreBy>,
+    /// How many may wait until it is full; of "queue-depth" only.
+    pub capacity: Option<At<Capacity>>,
+}
+
+/// By what a provider is scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ScoreBy {
+    /// By how many wait.
+    QueueDepth,
+    /// By the pressure on its KV cache.
+    KvCachePressure,
+}
+
+/// Metrics by their exact names, the preferred first. Where one has several rows, as one a queue, depths are added up, of
+/// pressures the largest counts, of readinesses the smallest.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignalMap {
+    /// How many requests or messages wait, like `["rabbitmq_queue_messages_ready"]`.
+    #[serde(rename = "queue-depth", default)]
+    pub queue_depth: Vec<At<Metric>>,
+    /// Which part of the KV cache is in use, from 0 to 1.
+    #[serde(rename = "kv-cache-pressure", default)]
+    pub kv_cache_pressure: Vec<At<Metric>>,
+    /// Whether, or which part of it, is ready: from 0 to 1.
+    #[serde(default)]
+    pub ready: Vec<At<Metric>>,
 }
 
 /// Something that is read on its own.

@@ -15,6 +15,7 @@ use super::raw;
 use super::read_error::{listed, missing_key, nearest_of_many, quoted};
 use super::reader::{read, read_table_with};
 use super::schema::required_keys;
+use super::service_signals;
 use super::text::{Limit, Machines as Named, MachinesRef};
 use crate::kinds::{self, Provider, Runs};
 use crate::words::{NodeName, ReleasePath, ServiceName, Tag};
@@ -91,6 +92,7 @@ fn draft<'a>(
             check: None,
             remove: None,
             metrics: None,
+            signals: None,
             moves: super::Move::default(),
             limits: Limits::default(),
         },
@@ -122,6 +124,9 @@ fn draft<'a>(
         service.check = raw.check;
         service.remove = raw.remove;
         service.metrics = raw.metrics.map(|metrics| metrics.0);
+        service.signals = raw
+            .signals
+            .map(|signals| service_signals::read(signals, table, problems));
         service.moves = raw.moves.unwrap_or_default();
         service.limits = limits(raw.limits);
     }

@@ -1,8 +1,9 @@
 //! Reads `[signals]`.
 
 use super::declaration::{FileContent, FileDeclaration, FileMode, FilePath, Signals};
+use super::input::{Input, Table};
 use super::items::Items;
-use super::place::{At, Problem};
+use super::place::{At, Place, Problem};
 use super::raw;
 use super::reader::read as read_into;
 use super::service::limits;
@@ -34,7 +35,15 @@ pub(super) fn read(
     let table = input
         .table("`signals`")
         .map_err(|problem| problems.push(problem));
-    let raw = read_into::<raw::Signals>(table.ok()?, problems)?;
+    let table = table.ok()?;
+    let raw = read_into::<raw::Signals>(table, problems)?;
+    let settings = raw.settings.unwrap_or_default();
+    if let Err(wrong) = settings.check() {
+        problems.push(Problem::bare(
+            place_of(table, "settings", wrong.key()),
+            wrong.to_string(),
+        ));
+    }
     let state = match &raw.state {
         Some(path) => AbsolutePath::new(&path.value.0)
             .map_err(|wrong| problems.push(Problem::bare(path.place, format!("`state`: {wrong}"))))
@@ -56,7 +65,17 @@ pub(super) fn read(
         check: raw.check.or_else(usual_check),
         remove: raw.remove,
         limits: limits(raw.limits),
+        settings,
     })
+}
+
+/// Where a key of a table below `table` stands.
+fn place_of(table: Table<'_>, below: &str, key: &str) -> Place {
+    let Some(input) = table.get(below) else {
+        return table.key;
+    };
+    let value = input.table(below).ok().and_then(|table| table.get(key));
+    value.map_or(input.key, Input::place)
 }
 
 fn binary(path: At<LocalPath>) -> Option<FileDeclaration> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::declaration::{FileMode, Owner};
 use crate::kinds::UserName;
-use crate::words::{Digest, NodeName, PeerTrust, ScrapeUrl, SignalMode, Tag};
+use crate::words::{Digest, MetricName, NodeName, PeerTrust, ScrapeUrl, SignalMode, Tag};
 
 /// The longest host name or address, in bytes (RFC 1123 allows 253).
 const LONGEST_HOST: usize = 253;
@@ -167,6 +167,14 @@ text!(
     deserialize_str,
     ScrapeUrl::new,
     { "type": "string", "pattern": "^http://" }
+);
+text!(
+    /// The exact name of a metric.
+    Metric(MetricName),
+    "the name of a metric, in quotes",
+    deserialize_str,
+    MetricName::new,
+    { "type": "string", "pattern": "^[a-zA-Z_:][a-zA-Z0-9_:]*$", "maxLength": 256 }
 );
 text!(
     /// Which versions of grid may push it.

@@ -113,6 +113,12 @@ impl SiteIdentity {
     }
 }
 
+/// The first day on which the renewal of an identity that expires on `until` goes on without those that did not acknowledge it.
+#[must_use]
+pub fn goes_on_from(until: Date) -> Date {
+    until.saturating_sub((GOES_ON_DAYS - 1).days())
+}
+
 /// What a site's identity needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -14,6 +14,6 @@ pub use generation::{
 };
 pub use identity::{
     Authorities, Authority, GOES_ON_DAYS, Identities, Identity, Need, RENEWED_DAYS, SiteIdentity,
-    days_left,
+    days_left, goes_on_from,
 };
 pub use mint::{mint, missing, wanted_by};

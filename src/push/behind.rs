@@ -24,6 +24,8 @@ pub enum Reason {
     NeedsMint(Vec<ProvisionId>),
     /// Its site has no identity yet.
     NeedsIdentity,
+    /// Its site's identity is to be renewed. Known to who knows the day: a push mints it before it looks who is behind.
+    NeedsRenewal,
     /// It was never sent to.
     NeverSent,
     /// It composes differently.

@@ -7,6 +7,7 @@ use super::behind::{Glance, Reason};
 use super::fence::Whose;
 use super::{Named, Orders};
 use crate::compose::grants;
+use crate::compose::identities::{Renewal, standings};
 use crate::compose::sent::Admitted;
 use crate::compose::services::{Wait, is_taken_away};
 use crate::compose::{ComposeError, World};
@@ -97,6 +98,8 @@ pub struct Report {
     pub waiting: BTreeMap<NodeName, BTreeMap<ServiceName, Waiting>>,
     /// What is revoked, by machine.
     pub revoked: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Sites whose renewed identity waits for others to know it.
+    pub renewals: BTreeMap<NodeName, Renewal>,
     /// Machines that are still behind and did not fail, with why.
     pub behind: BTreeMap<NodeName, Vec<Reason>>,
     /// Machines that were rolled back from what they should be, before this push.
@@ -217,6 +220,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
             report.behind.insert(node.clone(), standing.reasons.clone());
         }
     }
+    let standings = standings(world).into_iter();
+    report.renewals = standings
+        .filter_map(|(site, standing)| Some((site, standing.renewal?)))
+        .collect();
     for (node, machine) in world.fleet {
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let address = machine.sent.as_ref().map_or("", |sent| &sent.address);

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clock::EpochMs;
 use super::counts::Counts;
 use super::exposition::{ExpositionError, Flaw, Item, Kind, Label, Limits, Reader, Sample};
-use super::names::{LabelName, MetricName, ProviderName};
 use super::row::{Labels, PROVIDER, Row, SITE};
 use crate::words::NodeName;
+use crate::words::{LabelName, MetricName, ProviderName};
 
 /// The oldest row that is served or taken, in milliseconds: 24 hours.
 pub const OLDEST_MS: i64 = 24 * 60 * 60 * 1000;

@@ -26,8 +26,8 @@ pub use bounds::{ExpositionError, Flaw, Limits};
 
 use super::clock::EpochMs;
 use super::counts::Counts;
-use super::names::{is_label_byte, is_metric_byte};
 use super::number;
+use crate::words::{is_label_byte, is_metric_byte};
 
 /// What a `TYPE` line says of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

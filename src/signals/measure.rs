@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::EpochMs;
 use super::contract::Scale;
-use super::names::MetricName;
 use super::row::Row;
+use crate::words::MetricName;
+pub use crate::words::Signal;
 
 /// How old a signal may be until it says nothing any more, in milliseconds: as long as a reading lives.
 pub const STALE_MS: u64 = super::reading::LIVES_MS;
@@ -63,30 +64,6 @@ impl From<Load> for f64 {
     }
 }
 
-/// What is observed of a provider.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Signal {
-    /// How many requests or messages wait.
-    QueueDepth,
-    /// Which part of the KV cache is in use, from 0 to 1.
-    KvCachePressure,
-    /// Whether, or which part of it, is ready: from 0 to 1.
-    Ready,
-}
-
 impl Signal {
     /// The metrics that the contract makes it of, the preferred first.
     fn of_contract(self) -> &'static [&'static str] {
@@ -107,9 +84,10 @@ impl Signal {
     /// The values that it may have.
     #[must_use]
     pub fn scale(self) -> Scale {
-        match self {
-            Self::QueueDepth => Scale::Amount,
-            Self::KvCachePressure | Self::Ready => Scale::Part,
+        if self.is_part() {
+            Scale::Part
+        } else {
+            Scale::Amount
         }
     }
 

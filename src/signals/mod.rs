@@ -17,7 +17,6 @@ pub mod counts;
 pub mod exposition;
 pub mod manifests;
 pub mod measure;
-pub mod names;
 mod number;
 pub mod observation;
 pub mod overlay;
@@ -32,7 +31,7 @@ pub mod site;
 #[cfg(test)]
 mod sample;
 
+pub use crate::words::{LabelName, MetricName, ProviderName};
 pub use clock::EpochMs;
 pub use counts::Counts;
-pub use names::{LabelName, MetricName, ProviderName};
 pub use row::Row;

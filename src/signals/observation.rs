@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::EpochMs;
 use super::measure::{Mapping, Signals};
-use super::names::ProviderName;
 use super::row::Row;
 use super::score::{Scored, Strategy};
+use crate::words::ProviderName;
 use crate::words::{NodeName, SignalMode};
 
 /// What is known of one provider at one site, by the clock of whoever holds it.
@@ -72,8 +72,8 @@ pub fn observe(
 mod tests {
     use super::*;
     use crate::signals::measure::Signal;
-    use crate::signals::names::MetricName;
     use crate::signals::sample::row;
+    use crate::words::MetricName;
 
     fn shown(mode: SignalMode) -> Vec<String> {
         let rows = [

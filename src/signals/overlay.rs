@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::EpochMs;
 use super::measure::{Load, Measured};
-use super::names::ProviderName;
 use super::observation::Observation;
 use super::score::Score;
+use crate::words::ProviderName;
 use crate::words::{MeshName, NodeName, SignalMode};
 
 /// The format that this grid writes, and the newest that it reads.

@@ -16,9 +16,9 @@ use super::clock::EpochMs;
 use super::contract::{Accepted, OLDEST_MS};
 use super::counts::Counts;
 use super::exposition::{ExpositionError, Flaw, Item, Limits, Reader, Sample};
-use super::names::{LabelName, MetricName, ProviderName};
 use super::row::{Labels, PROVIDER, Row, SITE};
 use crate::words::NodeName;
+use crate::words::{LabelName, MetricName, ProviderName};
 
 /// How long a reading lives after it was pulled, in milliseconds.
 pub const LIVES_MS: u64 = 120_000;

@@ -60,9 +60,9 @@ pub fn respond<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::names::LabelName;
     use crate::signals::row::Labels;
     use crate::signals::sample::row;
+    use crate::words::LabelName;
 
     const NOW: EpochMs = EpochMs::new(784_111_777_500);
 

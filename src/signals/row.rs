@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 
 use super::clock::EpochMs;
 use super::exposition::Limits;
-use super::names::{LabelName, MetricName, ProviderName};
 use super::number;
 use crate::words::NodeName;
+use crate::words::{LabelName, MetricName, ProviderName};
 
 /// The label that names the site, set by whoever serves.
 pub const SITE: &str = "grid_site";

@@ -1,9 +1,9 @@
 //! Rows for tests.
 
 use super::clock::EpochMs;
-use super::names::{MetricName, ProviderName};
 use super::row::{Labels, Row};
 use crate::words::NodeName;
+use crate::words::{MetricName, ProviderName};
 
 /// A row without labels of its own.
 pub(super) fn row(site: &str, provider: &str, name: &str, value: f64, stamp: i64) -> Row {

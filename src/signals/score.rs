@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::EpochMs;
 use super::contract::Scale;
 use super::measure::{Measured, STALE_MS, Signals};
+pub use crate::words::{Capacity, CapacityError, Strategy};
 
 /// A score, from 0 to 1, in steps of a thousandth.
 #[derive(
@@ -57,67 +58,6 @@ impl From<Score> for f64 {
     fn from(score: Score) -> f64 {
         score.0
     }
-}
-
-/// How many may wait until a provider is full: finite and more than 0.
-#[derive(
-    Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Capacity(#[schemars(extend("exclusiveMinimum" = 0))] f64);
-
-/// A number that is no capacity.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a capacity is more than 0 and finite, and {0} is not")]
-pub struct CapacityError(f64);
-
-impl Capacity {
-    /// Takes a number.
-    ///
-    /// # Errors
-    /// When it is not more than 0, or infinite.
-    pub fn new(value: f64) -> Result<Self, CapacityError> {
-        if value.is_finite() && value > 0.0 {
-            Ok(Self(value))
-        } else {
-            Err(CapacityError(value))
-        }
-    }
-
-    /// The number.
-    #[must_use]
-    pub fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl TryFrom<f64> for Capacity {
-    type Error = CapacityError;
-    fn try_from(value: f64) -> Result<Self, CapacityError> {
-        Self::new(value)
-    }
-}
-
-impl From<Capacity> for f64 {
-    fn from(capacity: Capacity) -> f64 {
-        capacity.0
-    }
-}
-
-/// By what a provider is scored.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "by")]
-pub enum Strategy {
-    /// By nothing: it has no score.
-    #[default]
-    None,
-    /// By how many wait, against how many may.
-    QueueDepth {
-        /// How many may wait until it is full.
-        capacity: Capacity,
-    },
-    /// By the pressure on its KV cache.
-    KvCachePressure,
 }
 
 /// A score, and the moment of the oldest signal that it was made of.

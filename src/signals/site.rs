@@ -8,23 +8,22 @@
 //! there so that a mistake ends in a message and not in a daemon without memory.
 
 mod peers;
-mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::contract::Accepted;
-use super::measure::{Mapping, Signal};
-use super::names::{MetricName, ProviderName};
+use super::measure::Mapping;
 use super::observation::Watch;
-use super::score::Strategy;
 use crate::words::{
-    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl, SignalMode,
+    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl, Signal,
+    SignalMode, Strategy,
 };
+use crate::words::{MetricName, ProviderName};
 
+pub use crate::words::{MOST_MAPS, Milliseconds, Settings, SettingsError};
 pub use peers::{MOST_PEERS, Peer, Peers, Pins, PinsError};
-pub use settings::{Milliseconds, Settings, SettingsError};
 
 /// The format of both files that this grid writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -37,9 +36,6 @@ pub const MOST_SCRAPES: usize = 256;
 
 /// The most providers of which a declaration says something.
 pub const MOST_WATCHES: usize = 10_000;
-
-/// The most metrics that are mapped for one provider.
-pub const MOST_MAPS: usize = 16;
 
 /// Why a file of the site's is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

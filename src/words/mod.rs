@@ -7,9 +7,12 @@ mod command;
 mod digest;
 mod generation;
 mod host;
+mod metric;
 mod name;
 mod path;
 mod secret;
+mod settings;
+mod signal;
 mod token;
 mod transport;
 mod url;
@@ -18,9 +21,15 @@ pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
 pub use generation::{Era, Generation};
 pub use host::{HostError, PeerHost};
+pub use metric::{
+    LONGEST_NAME, LabelName, MetricName, MetricNameError, ObjectName, ProviderName, is_label_byte,
+    is_metric_byte,
+};
 pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
 pub use path::{AbsolutePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
+pub use settings::{Milliseconds, Settings, SettingsError};
+pub use signal::{Capacity, CapacityError, MOST_MAPS, Signal, Strategy};
 pub use token::{StoreId, Token};
 pub use transport::{MOST_PINS, PeerTrust, SIGNALS_PORT, SignalMode, TransportError};
 pub use url::{ScrapeUrl, UrlError};

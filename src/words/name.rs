@@ -3,11 +3,6 @@
 //! A name ends up in file names, host names, account names and log lines, unquoted. That is safe
 //! because nothing but `[a-z0-9-]` can be in one; every other room relies on it.
 
-use std::fmt;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-
 /// The longest DNS-1123 label, in bytes.
 const LONGEST: usize = 63;
 
@@ -47,20 +42,23 @@ fn check(text: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-macro_rules! label {
-    ($(#[$doc:meta])* $name:ident) => {
+/// A type of names: the check of its rule, what that refuses with, and the rule as a schema says it.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $check:ident, $error:ident, $pattern:literal, $longest:expr) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(
+            Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+        )]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(Arc<str>);
+        pub struct $name(std::sync::Arc<str>);
 
         impl $name {
             /// Parses a name.
             ///
             /// # Errors
-            /// When `text` is not a DNS-1123 label.
-            pub fn new(text: &str) -> Result<Self, NameError> {
-                check(text)?;
+            /// When `text` does not follow the rule.
+            pub fn new(text: &str) -> Result<Self, $error> {
+                $check(text)?;
                 Ok(Self(text.into()))
             }
 
@@ -72,15 +70,15 @@ macro_rules! label {
         }
 
         impl std::str::FromStr for $name {
-            type Err = NameError;
-            fn from_str(text: &str) -> Result<Self, NameError> {
+            type Err = $error;
+            fn from_str(text: &str) -> Result<Self, $error> {
                 Self::new(text)
             }
         }
 
         impl TryFrom<String> for $name {
-            type Error = NameError;
-            fn try_from(text: String) -> Result<Self, NameError> {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
                 Self::new(&text)
             }
         }
@@ -97,14 +95,14 @@ macro_rules! label {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(&self.0)
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
@@ -119,11 +117,21 @@ macro_rules! label {
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({
                     "type": "string",
-                    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-                    "maxLength": LONGEST
+                    "pattern": $pattern,
+                    "maxLength": $longest
                 })
             }
         }
+    };
+}
+pub(super) use name;
+
+macro_rules! label {
+    ($(#[$doc:meta])* $name:ident) => {
+        name!(
+            $(#[$doc])*
+            $name, check, NameError, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", LONGEST
+        );
     };
 }
 

@@ -232,6 +232,7 @@ impl Declared {
             check: None,
             remove: None,
             metrics: None,
+            signals: None,
             moves: if s.start_first {
                 Move::StartFirst
             } else {

@@ -137,6 +137,22 @@ impl Bench {
         self.seen(command.output().unwrap(), arguments)
     }
 
+    /// The program under a clock that is this far off, like "+300d".
+    pub fn grid_at(&self, off: &str, arguments: &[&str]) -> Seen {
+        let grid = self.command(arguments);
+        let mut faked = Command::new("faketime");
+        faked
+            .args(["-f", off])
+            .arg(grid.get_program())
+            .args(grid.get_args());
+        faked.current_dir(&self.mesh).env_clear();
+        for (name, value) in grid.get_envs() {
+            faked.env(name, value.unwrap());
+        }
+        let output = faked.output().expect("faketime is installed by tests/run");
+        self.seen(output, arguments)
+    }
+
     /// What a program that was started by the test did.
     pub fn seen(&self, output: Output, arguments: &[&str]) -> Seen {
         Seen {

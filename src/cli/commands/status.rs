@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::civil::Date;
 
 use super::renamed::sent_as;
 use crate::cli::context::{Context, Reading};
@@ -12,12 +13,14 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, count};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{MachineState, MachineView, ProbeView, StatusView, WaitingView};
+use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::delivery::{
     Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Secrets, Target,
 };
 use crate::mesh::Mesh;
+use crate::provision::Need;
 use crate::push::{Blocker, Reason, Whose, blockers, owes, survey, whose};
 use crate::words::{NodeName, ServiceName};
 
@@ -52,6 +55,7 @@ struct Stands {
     revoked: BTreeSet<ServiceName>,
     /// Of a machine on hold: the providers on it that owe somebody.
     owes: BTreeSet<ServiceName>,
+    identity: Option<Standing>,
     probe: Option<ProbeView>,
 }
 
@@ -121,7 +125,11 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let world = reading.state.world(mesh);
     let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
-    for (node, glance) in survey(&composer, &world) {
+    let renewals = due(&world, context.today);
+    for (node, mut glance) in survey(&composer, &world) {
+        if renewals.contains(&node) {
+            glance.reasons.push(Reason::NeedsRenewal);
+        }
         let declared = mesh.nodes.get(&node);
         let on_hold =
             declared.is_some_and(|declared| declared.hold_in_force(context.today).is_some());
@@ -157,11 +165,17 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .collect(),
             revoked,
             owes,
+            identity: None,
             probe: None,
         };
         found.insert(node, stands);
     }
     block(context, &world, &mut found);
+    for (node, standing) in identities::standings(&world) {
+        if let Some(stands) = found.get_mut(&node) {
+            stands.identity = Some(standing);
+        }
+    }
     for (node, machine) in &reading.state.fleet {
         if machine.is_known() && !mesh.nodes.contains_key(node) {
             let stands = Stands {
@@ -170,12 +184,20 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 waits: BTreeMap::new(),
                 revoked: BTreeSet::new(),
                 owes: BTreeSet::new(),
+                identity: None,
                 probe: None,
             };
             found.insert(node.clone(), stands);
         }
     }
     found
+}
+
+/// The sites whose identity a push would renew today.
+fn due(world: &World<'_>, today: Date) -> BTreeSet<NodeName> {
+    let needs = identities::needs(world, today).into_iter();
+    let renewed = needs.filter(|(_, need)| *need != Need::First);
+    renewed.map(|(site, _)| site).collect()
 }
 
 /// Asks the chosen machines that are not on hold what they hold, and changes nothing there.
@@ -312,6 +334,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     .and_then(|declared| declared.hold.as_ref())
                     .map(phrases::hold),
                 probe: stands.probe,
+                identity: stands.identity,
                 reached_at: moved.map(|sent| sent.place(declared)),
                 node,
             }
@@ -326,7 +349,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
 }
 
 /// Why a machine stands as it does.
-fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
+fn why(reading: &Reading, node: &NodeName, stands: &Stands, today: Date) -> String {
     let mesh = &reading.loaded.mesh;
     let declared = mesh.nodes.get(node);
     let mut why = Vec::new();
@@ -356,6 +379,10 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands) -> String {
     }
     for service in &stands.revoked {
         why.push(format!("{service} is revoked"));
+    }
+    if let Some(identity) = &stands.identity {
+        why.extend(phrases::expiry(identity, today));
+        why.extend(identity.renewal.as_ref().map(phrases::renewal));
     }
     why.extend(stands.probe.as_ref().map(probed));
     let sent = reading
@@ -481,7 +508,7 @@ fn table(
             Line::new()
                 .column(Look::Strong, node, width.saturating_add(2))
                 .column(look(stands), stands.state.word(), 13)
-                .plain(why(reading, node, stands)),
+                .plain(why(reading, node, stands, context.today)),
         );
     }
     let parts: Vec<String> = counts

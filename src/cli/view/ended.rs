@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::ProblemView;
 use super::waiting::WaitingView;
+use crate::compose::identities::Renewal;
 use crate::push::{Reason, Report, Verdict};
 use crate::words::{NodeName, ServiceName};
 
@@ -51,6 +52,9 @@ pub struct Ended {
     pub waiting: BTreeMap<NodeName, BTreeMap<ServiceName, WaitingView>>,
     /// What is revoked, by machine.
     pub revoked: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Sites whose renewed identity waits for others to know it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub renewals: BTreeMap<NodeName, Renewal>,
     /// Machines that are still behind and did not fail.
     pub behind: BTreeMap<NodeName, Vec<Reason>>,
     /// Machines that were rolled back from what they should be, before this push.
@@ -111,6 +115,7 @@ impl Ended {
                 .collect(),
             waiting,
             revoked: report.revoked,
+            renewals: report.renewals,
             behind: report.behind,
             rolled_back: report.rolled_back,
             out_of_rounds: report.out_of_rounds,

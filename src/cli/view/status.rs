@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::FailureView;
 use super::waiting::WaitingView;
+use crate::compose::identities::Standing;
 use crate::push::{Reason, Whose};
 use crate::store::Holder;
 use crate::words::{Digest, MeshName, NodeName, ServiceName};
@@ -51,6 +52,9 @@ pub struct MachineView {
     /// What `--probe` found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeView>,
+    /// How the identity of its site stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Standing>,
     /// Where it was last reached, if the declaration no longer says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<String>,

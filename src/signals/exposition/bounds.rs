@@ -1,6 +1,6 @@
 //! The bounds of a body, why one is refused whole, and why a line of it is left out.
 
-use crate::signals::names::LONGEST_NAME;
+use crate::words::LONGEST_NAME;
 
 /// The bounds of a body. The daemon's own settings may be others; these are the contract's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::names::ObjectName;
+use crate::words::ObjectName;
 
 /// Which names fields have. They changed together, in the release that also renamed others which grid does not render.
 #[derive(
@@ -131,7 +131,7 @@ impl ApiGeneration {
     ///
     /// # Errors
     /// Never: both texts follow their rules, which a test says.
-    pub fn usual() -> Result<Self, super::names::NameError> {
+    pub fn usual() -> Result<Self, crate::words::MetricNameError> {
         Ok(Self {
             group: ObjectName::new("grid.praxis-proxy.io")?,
             version: ApiVersion("v1alpha1".into()),

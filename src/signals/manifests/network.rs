@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::secret::DataKey;
 use super::{ApiGeneration, put, resource};
-use crate::signals::names::ObjectName;
 use crate::signals::seed::Seed;
+use crate::words::ObjectName;
 use crate::words::{MeshName, PeerTrust, SignalMode};
 
 /// The resource's kind.

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::{MANAGED_BY, yaml};
-use crate::signals::names::ObjectName;
+use crate::words::ObjectName;
 use crate::words::Secret;
 
 /// What kind of Secret it is.

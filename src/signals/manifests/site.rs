@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{ApiGeneration, put, resource};
-use crate::signals::names::ObjectName;
 use crate::signals::seed::Seed;
+use crate::words::ObjectName;
 use crate::words::{Digest, MeshName, NodeName};
 
 /// The resource's kind.

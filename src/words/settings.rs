@@ -1,7 +1,7 @@
-//! Intervals and limits of the daemon, each with the contract's value where nothing is said.
+//! Intervals and limits of the site daemon, each with the contract's value where nothing is said.
 //!
-//! They are settings so that tests and odd networks can have others; the resources in Kubernetes have no fields for
-//! them (the contract's section on resources).
+//! The declaration says them once for the mesh (`[signals.settings]`) and every `site.toml` carries them, by the same keys.
+//! The resources in Kubernetes have no fields for them (the contract's section on resources).
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -10,6 +10,17 @@ use serde::{Deserialize, Serialize};
 
 /// The longest interval, in milliseconds: a day.
 const LONGEST_MS: u32 = 24 * 60 * 60 * 1000;
+
+impl SettingsError {
+    /// The key that is wrong.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Range { key, .. } => key,
+            Self::Local { .. } => "local_connections",
+        }
+    }
+}
 
 /// Why settings are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +48,9 @@ pub enum SettingsError {
 }
 
 /// A time, in whole milliseconds, from 1 up to a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Milliseconds(u32);
 
@@ -58,10 +71,14 @@ impl Milliseconds {
 macro_rules! settings {
     ($($(#[$doc:meta])* $key:ident: $type:ty = $default:expr, $bounds:expr;)*) => {
         /// The daemon's intervals and limits.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Settings {
-            $($(#[$doc])* pub $key: $type,)*
+            $(
+                $(#[$doc])*
+                #[schemars(extend("minimum" = $bounds.0, "maximum" = $bounds.1))]
+                pub $key: $type,
+            )*
             /// Where to listen; every address of the machine, IPv6 and IPv4, unless said otherwise.
             pub listen: IpAddr,
             /// Whether peers may be at loopback, link-local, unspecified and cloud-metadata addresses. For tests on one
