@@ -124,9 +124,14 @@ impl Bed {
     }
 
     fn pins(&self, on: &str, of: &str) -> usize {
+        self.pin_list(on, of).len()
+    }
+
+    fn pin_list(&self, on: &str, of: &str) -> Vec<String> {
         let peers = Peers::read(&self.file(on, "peers.toml")).unwrap();
         let peer = peers.peers.iter().find(|peer| peer.name == node(of));
-        peer.unwrap().pins.iter().count()
+        let pins = peer.unwrap().pins.iter();
+        pins.map(ToString::to_string).collect()
     }
 
     /// The number of the identity that a machine has.
@@ -259,6 +264,88 @@ fn a_site_with_an_identity_of_its_own_is_listed_by_its_pins_and_given_nothing() 
         .collect();
     assert_eq!(pins, ["ab".repeat(32)]);
     assert!(bed.machines.0[&node("cygnus")].is_empty());
+}
+
+#[test]
+fn a_site_whose_identity_lies_on_the_machine_is_sent_the_rest_of_it_and_renewals_wait_for_it() {
+    let mut bed = Bed::new(POLL);
+    bed.push(TODAY);
+    let grids = bed.pin_list("atlas", "cygnus");
+    let pin = "ab".repeat(32);
+    let site = "site = { certificate = \"/etc/pki/site.pem\", key = \"/etc/pki/site.key\" }";
+    bed.declare(POLL, &format!("pins = [\"{pin}\"]\n{site}"));
+    let mesh = bed.mesh();
+    let state = bed.store.load().unwrap();
+    // Until it has its own, its peers admit what it was given.
+    let (pins, _) = grid::compose::identities::pins(&state.world(&mesh), &mesh.nodes["cygnus"]);
+    assert_eq!(pins.len(), 2);
+    assert!(pins.iter().any(|pin| grids.contains(&pin.to_string())));
+    bed.push(TODAY);
+    let held = &bed.machines.0[&node("cygnus")];
+    assert!(
+        !held.keys().any(|path| path.contains("identity")),
+        "{:?}",
+        held.keys()
+    );
+    let written = Site::read(&bed.file("cygnus", "site.toml")).unwrap();
+    assert_eq!(written.identity.certificate.as_str(), "/etc/pki/site.pem");
+    assert_eq!(written.identity.key.as_str(), "/etc/pki/site.key");
+    assert_eq!(bed.pin_list("atlas", "cygnus"), std::slice::from_ref(&pin));
+    assert_eq!(bed.store.load().unwrap().identities.iter().count(), 2);
+
+    // It admits what it was sent, so a renewal of another waits for it.
+    bed.declare(
+        POLL,
+        &format!("pins = [\"{pin}\"]\n{site}\nhold = \"in the rack\""),
+    );
+    bed.push(TODAY.checked_add(300.days()).unwrap());
+    assert_eq!(bed.blocking("atlas"), ["cygnus"]);
+}
+
+#[test]
+fn authorities_from_elsewhere_are_trusted_beside_the_meshs_own() {
+    let mut bed =
+        Bed::new("[signals]\nmode = \"poll\"\ntrust = \"spiffe\"\nauthorities = \"ca.pem\"");
+    let other = rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap();
+    std::fs::write(
+        bed.folder.join("ca.pem"),
+        other.cert.pem().replace('\n', "\r\n"),
+    )
+    .unwrap();
+    bed.push(TODAY);
+    let held = String::from_utf8(bed.file("atlas", "authorities.pem")).unwrap();
+    assert_eq!(held.matches("BEGIN CERTIFICATE").count(), 2);
+    assert!(held.ends_with(&other.cert.pem()), "{held}");
+
+    for wrong in ["", "x", &other.signing_key.serialize_pem()] {
+        std::fs::write(bed.folder.join("ca.pem"), wrong).unwrap();
+        let refused = grid::mesh::load(&bed.folder).unwrap_err().to_string();
+        assert!(
+            refused.contains("ca.pem: it holds certificates"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn an_identity_made_elsewhere_is_declared_whole() {
+    let bed = Bed::new(POLL);
+    let refused = |more: &str| {
+        bed.declare(POLL, more);
+        grid::mesh::load(&bed.folder).unwrap_err().to_string()
+    };
+    let without = refused("site = { certificate = \"/a\", key = \"/b\" }");
+    assert!(without.contains("add `pins = "), "{without}");
+    let half = refused("site = { certificate = \"/a\" }");
+    assert!(
+        half.contains("an identity is a certificate and a key"),
+        "{half}"
+    );
+    let relative = refused("site = { certificate = \"a\", key = \"/b\" }");
+    assert!(
+        relative.contains("an absolute path starts with /"),
+        "{relative}"
+    );
 }
 
 #[test]

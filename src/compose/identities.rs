@@ -14,7 +14,7 @@ use super::manifest::SiteManifest;
 use super::sent::Machine;
 use crate::mesh::Node;
 use crate::provision::{Authority, Identity, Need, SiteIdentity, goes_on_from};
-use crate::words::{Digest, NodeName, PeerTrust};
+use crate::words::{Digest, MOST_PINS, NodeName, PeerTrust};
 
 /// The site parts that a machine may have: as last acknowledged, and as attempted.
 fn possible(machine: &Machine) -> impl Iterator<Item = Option<&SiteManifest>> {
@@ -49,6 +49,12 @@ fn is_site(world: &World<'_>, node: &NodeName) -> bool {
         .is_some_and(|declared| world.mesh.signals.is_some() && !declared.has_own_identity())
 }
 
+/// Whether grid sends the machine of this name a site, whoever made its identity: it admits what it was sent.
+fn is_sent_a_site(world: &World<'_>, node: &NodeName) -> bool {
+    let declared = world.mesh.nodes.get(node);
+    world.mesh.signals.is_some() && declared.is_some_and(|node| node.is_sent_a_site())
+}
+
 /// Up to which serial a machine admits what was minted, if it is a site already: 0 where that is uncertain.
 fn acknowledged(world: &World<'_>, node: &NodeName) -> Option<u64> {
     let machine = world.machine(node);
@@ -66,7 +72,8 @@ impl Slowest {
     #[must_use]
     pub fn of(world: &World<'_>) -> Self {
         let mut slowest = Self::default();
-        for node in world.mesh.nodes.keys().filter(|node| is_site(world, node)) {
+        let nodes = world.mesh.nodes.keys();
+        for node in nodes.filter(|node| is_sent_a_site(world, node)) {
             let Some(serial) = acknowledged(world, node) else {
                 continue;
             };
@@ -120,7 +127,8 @@ pub fn lacks_identity(world: &World<'_>, node: &NodeName) -> bool {
 
 /// Up to which serial every site surely has acknowledged what was minted; 0 while one is no site yet.
 fn known_to_all(world: &World<'_>) -> u64 {
-    let sites = world.mesh.nodes.keys().filter(|node| is_site(world, node));
+    let nodes = world.mesh.nodes.keys();
+    let sites = nodes.filter(|node| is_sent_a_site(world, node));
     let known = sites.map(|node| knows(world.machine(node)).unwrap_or(0));
     known.min().unwrap_or(0)
 }
@@ -166,7 +174,9 @@ pub struct Renewal {
 #[must_use]
 pub fn standings(world: &World<'_>) -> BTreeMap<NodeName, Standing> {
     let sites = || world.mesh.nodes.keys().filter(|node| is_site(world, node));
-    let mut known: Vec<(u64, &NodeName)> = sites()
+    let nodes = world.mesh.nodes.keys();
+    let mut known: Vec<(u64, &NodeName)> = nodes
+        .filter(|node| is_sent_a_site(world, node))
         .filter_map(|node| Some((acknowledged(world, node)?, node)))
         .collect();
     known.sort_unstable();
@@ -244,12 +254,20 @@ pub fn authorities<'a>(world: &World<'a>) -> Vec<&'a Authority> {
 /// The pins of a site, and the greatest serial among its identities.
 #[must_use]
 pub fn pins(world: &World<'_>, node: &Node) -> (BTreeSet<Digest>, u64) {
-    if node.has_own_identity() {
-        return (node.pins.clone(), 0);
-    }
     let Some(identity) = world.identities.of(&node.name) else {
-        return (BTreeSet::new(), 0);
+        return (node.pins.clone(), 0);
     };
+    if node.has_own_identity() {
+        // Until it has that, it has what grid made.
+        let used = in_use(world.machine(&node.name)).into_iter();
+        let mut pins = node.pins.clone();
+        let room = MOST_PINS.saturating_sub(pins.len());
+        pins.extend(
+            used.filter_map(|number| Some(identity.get(number)?.pin()))
+                .take(room),
+        );
+        return (pins, 0);
+    }
     let admitted: Vec<&Identity> = admitted(world.machine(&node.name), identity).collect();
     let greatest = admitted.iter().map(|identity| identity.serial).max();
     let pins = admitted.iter().map(|identity| identity.pin()).collect();

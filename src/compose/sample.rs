@@ -321,6 +321,7 @@ fn machine(name: NodeName) -> Node {
         tags: BTreeSet::new(),
         hold: None,
         pins: BTreeSet::new(),
+        site: None,
     }
 }
 

@@ -16,7 +16,7 @@ use super::{ComposeError, World};
 use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
 use crate::provision::certificate;
 use crate::signals::site::{Map, Peer, Peers, Pins, Scrape, Site, Watched};
-use crate::words::{Digest, PeerHost, ProviderName, ServiceName};
+use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
 
 /// A content that many machines get.
 #[derive(Debug)]
@@ -81,9 +81,14 @@ impl Shared {
         let pems = authorities
             .iter()
             .map(|one| certificate::pem(&one.certificate));
+        let more = world
+            .mesh
+            .signals
+            .iter()
+            .map(|signals| signals.authorities.clone());
         Ok(Self {
             peers: SharedFile::of(peers),
-            authorities: SharedFile::of(pems.collect()),
+            authorities: SharedFile::of(pems.chain(more).collect()),
             watches: watches(world),
             knows,
         })
@@ -100,9 +105,13 @@ pub(super) fn site(
     let Some(signals) = &world.mesh.signals else {
         return Ok(None);
     };
-    let Some(identity) = identity(world, &node.name) else {
-        return Ok(None);
+    let identity = match node.has_own_identity() {
+        true => None,
+        false => identity(world, &node.name),
     };
+    if !node.is_sent_a_site() || (identity.is_none() && node.site.is_none()) {
+        return Ok(None);
+    }
     let failed = |why: String| ComposeError::Site {
         node: node.name.to_string(),
         why,
@@ -129,25 +138,16 @@ pub(super) fn site(
         .write()
         .map_err(|e| failed(e.to_string()))?;
     files.add(path("site.toml"), 0o644, owner, config.as_bytes(), None)?;
-    let certificate = certificate::pem(&identity.certificate);
-    files.add(
-        path("identity.pem"),
-        0o644,
-        owner,
-        certificate.as_bytes(),
-        None,
-    )?;
-    let key = identity.key.pem().map_err(|e| failed(e.to_string()))?;
-    let key_mode = mode_of(true, owner);
-    files.add(
-        path("identity.key"),
-        key_mode,
-        owner,
-        key.expose().as_bytes(),
-        None,
-    )?;
+    if let Some(identity) = identity {
+        let certificate = certificate::pem(&identity.certificate);
+        let pem = certificate.as_bytes();
+        files.add(path("identity.pem"), 0o644, owner, pem, None)?;
+        let key = identity.key.pem().map_err(|e| failed(e.to_string()))?;
+        let (mode, pem) = (mode_of(true, owner), key.expose().as_bytes());
+        files.add(path("identity.key"), mode, owner, pem, None)?;
+    }
     Ok(Some(SiteManifest {
-        identity: Some(identity.number),
+        identity: identity.map(|identity| identity.number),
         knows: shared.knows,
     }))
 }
@@ -160,6 +160,10 @@ fn config(world: &World<'_>, node: &Node, signals: &Signals) -> Result<Site, Com
     site.trust = signals.trust;
     site.port = signals.port;
     site.settings = signals.settings.clone();
+    if let Some(files) = &node.site {
+        site.identity.certificate = MachinePath::At(files.certificate.clone());
+        site.identity.key = MachinePath::At(files.key.clone());
+    }
     site.watches.clone_from(&world.shared()?.watches);
     for service in world.services_on(&node.name) {
         let Some(url) = &service.metrics else {

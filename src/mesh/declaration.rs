@@ -60,6 +60,8 @@ pub struct Signals {
     pub limits: Limits,
     /// Intervals and limits of the daemons.
     pub settings: Settings,
+    /// Certificates of authorities besides the mesh's own, as PEM; empty: there are none.
+    pub authorities: String,
 }
 
 /// Somebody who may open the stored secrets, besides the operator whose identity made the store.
@@ -106,9 +108,21 @@ pub struct Node {
     pub tags: BTreeSet<Tag>,
     /// Declared, but not sent to.
     pub hold: Option<Hold>,
-    /// The pins of its site, where the identity of that is made elsewhere: grid then sends it no site daemon. Empty: grid
-    /// makes its identity.
+    /// The pins of its site, where the identity of that is made elsewhere. Empty: grid makes its identity, or the mesh's trust
+    /// needs none.
     pub pins: BTreeSet<Digest>,
+    /// Where on it the identity of its site lies, made elsewhere; grid then sends it the rest of a site. Absent with `pins`:
+    /// grid sends it no site at all.
+    pub site: Option<SiteFiles>,
+}
+
+/// An identity that is made elsewhere, on the machine: PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteFiles {
+    /// The certificate.
+    pub certificate: AbsolutePath,
+    /// Its key.
+    pub key: AbsolutePath,
 }
 
 impl Node {
@@ -121,7 +135,13 @@ impl Node {
     /// Whether its site's identity is made elsewhere.
     #[must_use]
     pub fn has_own_identity(&self) -> bool {
-        !self.pins.is_empty()
+        !self.pins.is_empty() || self.site.is_some()
+    }
+
+    /// Whether grid sends it a site, if the mesh has signals.
+    #[must_use]
+    pub fn is_sent_a_site(&self) -> bool {
+        self.pins.is_empty() || self.site.is_some()
     }
 
     /// Why it is not sent to on `today`; `None`: it is.

@@ -88,7 +88,7 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
     };
     let machines = Machines::read(&items, surroundings, &mut problems);
     let mut drafts = service::read_all(&items.services, &mut problems);
-    let signals = signals::read(&items, head.name.as_ref(), &mut problems);
+    let signals = signals::read(&items, surroundings, &machines, &mut problems);
     // Where a file could not be parsed, what refers to something in it would seem to dangle.
     if parsed.whole {
         service::assign(&mut drafts, &machines, &mut problems);

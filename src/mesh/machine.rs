@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::declaration::{CourierKind, Hold, Node};
+use super::declaration::{CourierKind, Hold, Node, SiteFiles};
 use super::input::Input;
 use super::items::Items;
 use super::load::named;
@@ -122,7 +122,24 @@ fn node(
             },
         }),
         pins: pins(raw.pins, problems),
+        site: raw.site.and_then(|site| site_files(site, problems)),
     })
+}
+
+/// Where an identity lies that is made elsewhere.
+fn site_files(raw: At<raw::SiteFiles>, problems: &mut Vec<Problem>) -> Option<SiteFiles> {
+    let raw::SiteFiles { certificate, key } = raw.value;
+    if let (Some(certificate), Some(key)) = (certificate, key) {
+        return Some(SiteFiles { certificate, key });
+    }
+    if !problems.iter().any(|known| known.is_in(raw.place)) {
+        problems.push(Problem::new(
+            raw.place,
+            "an identity is a certificate and a key",
+            "write `{ certificate = \"/…\", key = \"/…\" }`",
+        ));
+    }
+    None
 }
 
 /// The pins of a site whose identity is made elsewhere.

@@ -35,6 +35,7 @@ mod text;
 pub use declaration::{
     Become, Consumption, CourierKind, FileContent, FileDeclaration, FileMode, FilePath, Hold,
     Limits, Mesh, Move, Node, Owner, Provides, Recipient, SecretSource, Service, Signals,
+    SiteFiles,
 };
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};

@@ -14,7 +14,9 @@ use super::text::{
     AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metric, Metrics, Mode, OwnerAndGroup,
     Pin, Reason, Store, Transport, Trust, User, Variable, Versions,
 };
-use crate::words::{Capacity, Command, MeshName, NodeName, SecretName, ServiceName, Settings, Tag};
+use crate::words::{
+    AbsolutePath, Capacity, Command, MeshName, NodeName, SecretName, ServiceName, Settings, Tag,
+};
 
 /// The keys of the whole declaration.
 pub(super) const TOP: &[&str] = &[
@@ -75,6 +77,9 @@ pub(super) struct Signals {
     pub remove: Option<Command>,
     /// How long each step may take.
     pub limits: Option<Limits>,
+    /// A file with the certificates of authorities that issue identities elsewhere, PEM, relative to the declaration; under
+    /// "spiffe" sites trust them besides the mesh's own.
+    pub authorities: Option<At<LocalPath>>,
     /// Intervals and limits of the daemons, where they are not the usual ones.
     pub settings: Option<Settings>,
 }
@@ -147,8 +152,23 @@ pub(super) struct Node {
     /// Declared, but not sent to: a reason, or `{ reason = "…", until = 2026-12-01 }`.
     pub hold: Option<Hold>,
     /// The pins of its site, at most two, where its identity is made elsewhere: the SHA-256 of its certificate, 64
-    /// hexadecimal digits. Grid then sends it no site daemon.
+    /// hexadecimal digits. Grid then sends it no site, unless `site` says where the identity lies on it.
     pub pins: Option<At<Vec<Pin>>>,
+    /// Where on the machine the identity of its site lies, if it is made elsewhere: grid then sends the rest of a site. Under
+    /// "pin" the machine has `pins` too.
+    pub site: Option<At<SiteFiles>>,
+}
+
+/// An identity that is made elsewhere: PEM files on the machine, which the site's daemon reads.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SiteFiles {
+    /// Its certificate: an absolute path on the machine.
+    #[schemars(required)]
+    pub certificate: Option<AbsolutePath>,
+    /// Its key: an absolute path on the machine.
+    #[schemars(required)]
+    pub key: Option<AbsolutePath>,
 }
 
 impl Node {
@@ -168,6 +188,7 @@ impl Node {
             tags: or(self.tags, &defaults.tags),
             hold: or(self.hold, &defaults.hold),
             pins: self.pins,
+            site: self.site,
         }
     }
 }

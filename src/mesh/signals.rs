@@ -1,17 +1,26 @@
 //! Reads `[signals]`.
 
+use std::fs::File;
+use std::io::Read as _;
+
+use camino::Utf8Path;
+
 use super::declaration::{FileContent, FileDeclaration, FileMode, FilePath, Signals};
 use super::input::{Input, Table};
 use super::items::Items;
+use super::machine::{Machines, Surroundings};
 use super::place::{At, Place, Problem};
 use super::raw;
 use super::reader::read as read_into;
 use super::service::limits;
 use super::text::LocalPath;
-use crate::words::{AbsolutePath, Command, MeshName, SIGNALS_PORT};
+use crate::words::{AbsolutePath, Command, MeshName, PeerTrust, SIGNALS_PORT};
 
 /// The service that a site is delivered as; a declaration with `[signals]` has no other of this name.
 pub const SERVICE: &str = "site";
+
+/// The largest file of authorities, in bytes: as much as a content that the store keeps.
+const MOST_AUTHORITIES: u64 = 64 * 1024;
 
 /// Where the daemon's program is installed, if grid brings it.
 const BINARY: &str = "/usr/local/bin/grid";
@@ -21,7 +30,8 @@ const CHECK: [&str; 5] = ["grid", "site", "check", "--config", "{release}/site.t
 /// Reads it; `None`: there is none, or it is wrong, which is reported.
 pub(super) fn read(
     items: &Items<'_>,
-    mesh: Option<&MeshName>,
+    surroundings: Surroundings<'_>,
+    machines: &Machines,
     problems: &mut Vec<Problem>,
 ) -> Option<Signals> {
     let input = items.signals?;
@@ -49,14 +59,27 @@ pub(super) fn read(
             .map_err(|wrong| problems.push(Problem::bare(path.place, format!("`state`: {wrong}"))))
             .ok()?,
         None => {
-            let mesh = mesh.map_or("mesh", MeshName::as_str);
+            let mesh = surroundings.mesh.map_or("mesh", MeshName::as_str);
             AbsolutePath::new(&format!("/var/lib/grid-site/{mesh}")).ok()?
         }
     };
     let usual_check = || Command::new(CHECK.map(str::to_owned).to_vec()).ok();
+    let trust = raw.trust.map(|trust| trust.0).unwrap_or_default();
+    if trust == PeerTrust::Pin {
+        sites_have_pins(machines, problems);
+    }
+    let authorities = raw.authorities.map(|path| {
+        let read = read_authorities(&surroundings.folder.join(&path.value.0));
+        read.unwrap_or_else(|why| {
+            let message = format!("{}: {why}", path.value.0);
+            problems.push(Problem::bare(path.place, message));
+            String::new()
+        })
+    });
     Some(Signals {
+        authorities: authorities.unwrap_or_default(),
         mode: raw.mode.map(|mode| mode.0),
-        trust: raw.trust.map(|trust| trust.0).unwrap_or_default(),
+        trust,
         port: raw.port.map_or(SIGNALS_PORT, |port| port.0),
         state,
         owner: raw.owner.map(|owner| owner.0),
@@ -76,6 +99,34 @@ fn place_of(table: Table<'_>, below: &str, key: &str) -> Place {
     };
     let value = input.table(below).ok().and_then(|table| table.get(key));
     value.map_or(input.key, Input::place)
+}
+
+/// Where peers know each other by their pins, an identity that is made elsewhere is known by those that are declared.
+fn sites_have_pins(machines: &Machines, problems: &mut Vec<Problem>) {
+    for node in machines.nodes.values() {
+        let place = machines.declared.get(&node.name);
+        if let (Some(_), true, Some(place)) = (&node.site, node.pins.is_empty(), place) {
+            problems.push(Problem::new(
+                *place,
+                "the identity of this machine's site is made elsewhere, and its peers know it by pins that nobody declared",
+                "add `pins = [\"…\"]`, the SHA-256 of its certificate, or have `trust = \"spiffe\"`",
+            ));
+        }
+    }
+}
+
+/// Reads certificates of authorities; the same bytes however they were written.
+fn read_authorities(path: &Utf8Path) -> Result<String, String> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_AUTHORITIES).read_to_string(&mut text))
+        .map_err(|error| error.to_string())?;
+    let found = pem::parse_many(&text).map_err(|error| format!("it is no PEM: {error}"))?;
+    if found.is_empty() || found.iter().any(|one| one.tag() != "CERTIFICATE") {
+        return Err("it holds certificates, at least one, and nothing else".to_owned());
+    }
+    let lines = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
+    Ok(pem::encode_many_config(&found, lines))
 }
 
 fn binary(path: At<LocalPath>) -> Option<FileDeclaration> {

@@ -17,8 +17,8 @@ use super::contract::Accepted;
 use super::measure::Mapping;
 use super::observation::Watch;
 use crate::words::{
-    AbsolutePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl, Signal,
-    SignalMode, Strategy,
+    AbsolutePath, MachinePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl,
+    Signal, SignalMode, Strategy,
 };
 use crate::words::{MetricName, ProviderName};
 
@@ -182,14 +182,14 @@ impl TryFrom<OneOrMany> for Network {
     }
 }
 
-/// Who a site is: PEM files beside `site.toml`.
+/// Who a site is: PEM files, beside `site.toml` or wherever else on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
     /// Its certificate.
-    pub certificate: ReleasePath,
+    pub certificate: MachinePath,
     /// The certificate's key, which nobody else reads.
-    pub key: ReleasePath,
+    pub key: MachinePath,
     /// The mesh's authorities; read under `spiffe`.
     pub authorities: ReleasePath,
 }
@@ -197,8 +197,8 @@ pub struct Identity {
 impl Default for Identity {
     fn default() -> Self {
         Self {
-            certificate: fixed("identity.pem"),
-            key: fixed("identity.key"),
+            certificate: MachinePath::Beside(fixed("identity.pem")),
+            key: MachinePath::Beside(fixed("identity.key")),
             authorities: fixed("authorities.pem"),
         }
     }

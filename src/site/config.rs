@@ -16,7 +16,7 @@ use crate::signals::ProviderName;
 use crate::signals::contract::Accepted;
 use crate::signals::observation::Watch as Watched;
 use crate::signals::site::{LARGEST, Peers, Site, SiteError};
-use crate::words::{Digest, PeerTrust, ReleasePath, SignalMode};
+use crate::words::{Digest, PeerTrust, SignalMode};
 
 /// Why files cannot be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -116,17 +116,18 @@ impl Source {
         };
         let site = Site::read(&read(&path)?).map_err(wrong(&self.path))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let beside = |file: &ReleasePath| folder.join(file.as_str());
+        // What is absolute stays so.
+        let beside = |file: &str| folder.join(file);
 
-        let peers_path = beside(&site.peers);
+        let peers_path = beside(site.peers.as_str());
         let mut peers = Peers::read(&read(&peers_path)?).map_err(wrong(&peers_path))?;
         // One list goes to all sites, so the site itself stands on it.
         peers.peers.retain(|peer| peer.name != site.site);
 
-        let certificate_path = beside(&site.identity.certificate);
+        let certificate_path = beside(site.identity.certificate.as_str());
         let identity = match read(&certificate_path) {
             Ok(certificate) => {
-                let key = read(&beside(&site.identity.key))?;
+                let key = read(&beside(site.identity.key.as_str()))?;
                 let identity =
                     Identity::read(&certificate, &key).map_err(not_identity(&certificate_path))?;
                 Some(Arc::new(identity))
@@ -141,7 +142,7 @@ impl Source {
         let authorities = match site.trust {
             PeerTrust::Pin => Vec::new(),
             PeerTrust::Spiffe => {
-                let path = beside(&site.identity.authorities);
+                let path = beside(site.identity.authorities.as_str());
                 authorities(&read(&path)?).map_err(not_identity(&path))?
             }
         };

@@ -26,7 +26,7 @@ pub use metric::{
     is_metric_byte,
 };
 pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
-pub use path::{AbsolutePath, PathError, ReleasePath};
+pub use path::{AbsolutePath, MachinePath, PathError, ReleasePath};
 pub use secret::{Salt, Secret};
 pub use settings::{Milliseconds, Settings, SettingsError};
 pub use signal::{Capacity, CapacityError, MOST_MAPS, Signal, Strategy};

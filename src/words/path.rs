@@ -159,6 +159,44 @@ path!(
     "an absolute path starts with /"
 );
 
+/// A path on a machine: absolute, or relative to the file that names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum MachinePath {
+    /// Below the folder of the file that names it.
+    Beside(ReleasePath),
+    /// Wherever it is.
+    At(AbsolutePath),
+}
+
+impl MachinePath {
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Beside(path) => path.as_str(),
+            Self::At(path) => path.as_str(),
+        }
+    }
+}
+
+impl TryFrom<String> for MachinePath {
+    type Error = PathError;
+    fn try_from(text: String) -> Result<Self, PathError> {
+        if text.starts_with('/') {
+            AbsolutePath::try_from(text).map(Self::At)
+        } else {
+            ReleasePath::try_from(text).map(Self::Beside)
+        }
+    }
+}
+
+impl From<MachinePath> for String {
+    fn from(path: MachinePath) -> String {
+        path.as_str().to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -410,6 +410,7 @@ impl Bed {
                 tags: BTreeSet::new(),
                 hold: None,
                 pins: BTreeSet::new(),
+                site: None,
             }),
         }
     }

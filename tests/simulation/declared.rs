@@ -194,6 +194,7 @@ impl Declared {
             tags: BTreeSet::new(),
             hold: self.hold.contains(&index).then_some(hold),
             pins: BTreeSet::new(),
+            site: None,
         }
     }
 

@@ -312,6 +312,7 @@ mod tests {
                 tags: BTreeSet::new(),
                 hold: None,
                 pins: BTreeSet::new(),
+                site: None,
             }),
         }
     }

@@ -64,7 +64,8 @@ fn every_other_value_is_written_and_reads_back() {
     site.port = 9191;
     site.metrics = "[::1]:9000".parse().unwrap();
     site.peers = ReleasePath::new("others.toml").unwrap();
-    site.identity.key = ReleasePath::new("keys/own.key").unwrap();
+    site.identity.key = MachinePath::try_from("keys/own.key".to_owned()).unwrap();
+    site.identity.certificate = MachinePath::try_from("/etc/pki/site.pem".to_owned()).unwrap();
     site.settings.poll_interval_ms = Milliseconds::new(1_000);
     site.settings.special_addresses = true;
     site.watches.push(Watched {
