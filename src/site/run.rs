@@ -229,7 +229,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         mesh = %mesh, site = %name, mode = %site.mode, trust = %site.trust, peers,
         listens = status.listens.as_deref().unwrap_or("nowhere"), "the site runs"
     );
-    let watching = Watch {
+    let mut watching = Watch {
         source,
         running: site,
         identity,
@@ -240,6 +240,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         status,
         metrics,
         is_settled: true,
+        is_written: true,
     };
     watching.write();
     let notify = Notify::from_environment();

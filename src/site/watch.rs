@@ -41,6 +41,9 @@ pub struct Watch {
     pub metrics: Arc<Metrics>,
     /// Whether what the files said at the last look was taken up, so that the same need not be looked at again.
     pub is_settled: bool,
+    /// Whether `status.json` could be written when it was last tried. One that could not, for a full disk, is written
+    /// once it can be: else it would speak of an earlier daemon until a file changes.
+    pub is_written: bool,
 }
 
 impl Watch {
@@ -56,6 +59,9 @@ impl Watch {
                 (!is_unchanged).then(|| source.read())
             };
             let Ok(Some(read)) = tokio::task::spawn_blocking(look).await else {
+                if !self.is_written {
+                    self.write();
+                }
                 continue;
             };
             let before = self.status.clone();
@@ -76,17 +82,22 @@ impl Watch {
                     self.status.waits_for = vec![wrong];
                 }
             }
-            if self.status != before {
+            if self.status != before || !self.is_written {
                 self.write();
             }
         }
     }
 
     /// Writes `status.json`.
-    pub fn write(&self) {
-        if let Err(error) = self.state.replace("status.json", &self.status) {
+    pub fn write(&mut self) {
+        let written = self.state.replace("status.json", &self.status);
+        if let Err(error) = &written
+            && self.is_written
+        {
+            // Said once, however often it is tried.
             tracing::warn!(%error, "status.json cannot be written");
         }
+        self.is_written = written.is_ok();
     }
 
     fn own(&self) -> Option<Digest> {

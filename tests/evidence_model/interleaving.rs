@@ -101,7 +101,9 @@ impl Interleaving {
             }
             Step::Clock { by } => self.now += by,
             Step::ClearNobody => {
-                let cleared = self.ledger.clear(Epoch::from_bytes([7; 16]), stamp(self.now));
+                let cleared = self
+                    .ledger
+                    .clear(Epoch::from_bytes([7; 16]), stamp(self.now));
                 prop_assert_eq!(cleared, Clearing::Unknown);
                 self.saw("clear: nobody");
             }

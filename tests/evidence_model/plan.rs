@@ -78,7 +78,8 @@ pub enum Change {
 fn reported() -> impl Strategy<Value = Reported> {
     let rise = prop_oneof![8 => Just(1), 2 => 1..9_u64, 1 => Just(u64::MAX / 2)];
     let more = prop_oneof![6 => Just(0), 2 => Just(1), 1 => 1..99_u64, 1 => Just(u64::MAX / 3)];
-    let way = prop_oneof![5 => Just(Way::Arrives), 2 => Just(Way::AnswerLost), 1 => Just(Way::Lost)];
+    let way =
+        prop_oneof![5 => Just(Way::Arrives), 2 => Just(Way::AnswerLost), 1 => Just(Way::Lost)];
     (rise, more, prop::bool::weighted(0.75), way).prop_map(|(rise, more, clean, on_the_way)| {
         Reported {
             rise,
@@ -90,20 +91,21 @@ fn reported() -> impl Strategy<Value = Reported> {
 }
 
 /// Around 300 s above all.
+const TIMES: &[i128] = &[
+    1,
+    SECOND,
+    10 * SECOND,
+    149 * SECOND,
+    150 * SECOND,
+    300 * SECOND - 1,
+    300 * SECOND,
+    300 * SECOND + 1,
+    1_000 * SECOND,
+    86_400 * SECOND,
+];
+
 fn time() -> impl Strategy<Value = i128> {
-    let times = [
-        1,
-        SECOND,
-        10 * SECOND,
-        149 * SECOND,
-        150 * SECOND,
-        300 * SECOND - 1,
-        300 * SECOND,
-        300 * SECOND + 1,
-        1_000 * SECOND,
-        86_400 * SECOND,
-    ];
-    prop_oneof![4 => select(&times[..]), 1 => 0..400 * SECOND]
+    prop_oneof![4 => select(TIMES), 1 => 0..400 * SECOND]
 }
 
 fn clock() -> impl Strategy<Value = i128> {
