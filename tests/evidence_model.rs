@@ -9,8 +9,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
     missing_docs
 )]
 

@@ -175,6 +175,26 @@ fn ten_mebibytes_are_refused_unread_and_not_asked_for_again_before_the_next_turn
 }
 
 #[test]
+fn an_answer_that_does_not_say_how_long_it_is_is_cut_off_at_the_bound() {
+    let date = String::from_utf8(answer("200 OK", "")).unwrap();
+    let date = date.lines().find(|line| line.starts_with("Date")).unwrap();
+    let head = format!("HTTP/1.1 200 OK\r\n{date}\r\n");
+    let chunk = format!("{:x}\r\n{}\r\n", 60_000, "# \n".repeat(20_000));
+    let chunks = format!(
+        "{head}Transfer-Encoding: chunked\r\n\r\n{}",
+        chunk.repeat(180)
+    );
+    let until_closed = format!("{head}\r\n{}", "# \n".repeat(10 * 1024 * 1024 / 3));
+    for endless in [chunks, until_closed] {
+        let (site, _peer) = polls(endless.into_bytes());
+        until("it is refused", || {
+            (polled(&site, "too_large") >= 2).then_some(())
+        });
+        assert_eq!(rows(&site), "");
+    }
+}
+
+#[test]
 fn an_answer_without_a_date_is_refused() {
     let (site, _peer) = polls(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec());
     until("it is refused", || {

@@ -243,6 +243,22 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
         ),
         413
     );
+    // Neither is one that has no byte and no end: what comes before its end is bounded too.
+    for endless in [
+        format!("0;{}", "x".repeat(64 * 1024)),
+        format!("0\r\n{}", "x: y\r\n".repeat(16 * 1024)),
+    ] {
+        assert_eq!(ask("Transfer-Encoding: chunked\r\n", &endless), 503);
+    }
+    // One whose length is said twice, or in two ways, is nobody's guess.
+    for ambiguous in [
+        "Content-Length: 0\r\nContent-Length: 1\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: +0\r\n",
+        "Transfer-Encoding: gzip\r\n",
+    ] {
+        assert_eq!(ask(ambiguous, ""), 400, "{ambiguous}");
+    }
     // One that does not come is unknown when the time is up.
     assert_eq!(ask("Transfer-Encoding: chunked\r\n", ""), 503);
     assert!(

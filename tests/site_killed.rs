@@ -24,7 +24,7 @@ use site_bed::{Authority, Certified, Site, until};
 const KILLS: u64 = 50;
 
 /// How many processes report.
-const PROCESSES: u64 = 8;
+const PROCESSES: usize = 8;
 
 /// A process, from one start of the daemon to the next.
 #[derive(Clone, Copy, Default)]
@@ -131,7 +131,7 @@ fn holds_what_was_acknowledged(site: &Site, processes: &[Process]) {
 #[test]
 fn kill_9_fifty_times_under_load_loses_no_acknowledged_report() {
     let mut site = Site::new("atlas", &Authority::new());
-    let mut processes = [Process::default(); PROCESSES as usize];
+    let mut processes = [Process::default(); PROCESSES];
     let mut chance = StdRng::seed_from_u64(0);
     let mut in_the_middle = 0;
     for _ in 0..KILLS {
@@ -148,7 +148,7 @@ fn kill_9_fifty_times_under_load_loses_no_acknowledged_report() {
 #[test]
 fn sigterm_under_load_loses_no_acknowledged_report() {
     let mut site = Site::new("atlas", &Authority::new());
-    let mut processes = [Process::default(); PROCESSES as usize];
+    let mut processes = [Process::default(); PROCESSES];
     for acknowledged in [1, 10, 20, 40] {
         under_load(&mut site, &mut processes, acknowledged, |site| {
             site.terminate();

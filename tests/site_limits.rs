@@ -43,6 +43,19 @@ fn serves_ten_local_callers(site: &Site) {
     }
 }
 
+/// Eight places are kept for local callers: the ninth waits for one of them.
+fn serves_nine_at_once(site: &Site) {
+    let locals: Vec<_> = (0..9)
+        .map(|_| {
+            let (to, identity) = (site.socket(), site.identity.clone());
+            std::thread::spawn(move || get(to, &identity, SIGNALS).unwrap().status)
+        })
+        .collect();
+    for local in locals {
+        assert_eq!(local.join().unwrap(), 200);
+    }
+}
+
 #[test]
 fn a_site_past_its_share_gets_one_503_and_is_closed() {
     let (mut site, peers) = site(1);
@@ -82,26 +95,20 @@ fn local_callers_are_served_while_peers_hold_all_that_they_may() {
     assert_eq!(held.len(), 248);
     assert_eq!(site.counter("grid_signals_connections{kind=\"peer\"}"), 248);
     serves_ten_local_callers(&site);
-    // Nine at once: the ninth waits for one of the eight.
-    let locals: Vec<_> = (0..9)
-        .map(|_| {
-            let (to, identity) = (site.socket(), site.identity.clone());
-            std::thread::spawn(move || get(to, &identity, SIGNALS).unwrap().status)
-        })
-        .collect();
-    for local in locals {
-        assert_eq!(local.join().unwrap(), 200);
-    }
+    serves_nine_at_once(&site);
 }
 
 #[test]
 fn local_callers_are_served_while_300_stall_in_handshakes() {
     let (mut site, _) = site(0);
+    // Long enough that they stall until all callers were served.
+    site.settings.push(("handshake_ms", "20000".to_owned()));
     site.start();
     let stalled: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(site.socket()).unwrap())
         .collect();
     serves_ten_local_callers(&site);
+    serves_nine_at_once(&site);
     // Each is closed when its time is up, without a byte.
     for mut stream in stalled {
         stream
