@@ -222,14 +222,14 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
     let mut site = Site::new("atlas", &authority);
     site.settings.push(("ingest_ms", "700".to_owned()));
     site.start();
-    let ask = |head: &str, body: &str| {
+    let answer = |head: &str, body: &str| {
         let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
         let good = report(EPOCH, 1, 0, true);
         local
             .ask(&format!("{}{body}", post(&format!("{good}{head}"))))
             .unwrap()
-            .status
     };
+    let ask = |head: &str, body: &str| answer(head, body).status;
     assert_eq!(ask("Content-Length: 1\r\n", "x"), 413);
     assert_eq!(
         ask("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
@@ -248,7 +248,9 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
         format!("0;{}", "x".repeat(64 * 1024)),
         format!("0\r\n{}", "x: y\r\n".repeat(16 * 1024)),
     ] {
-        assert_eq!(ask("Transfer-Encoding: chunked\r\n", &endless), 503);
+        let answer = answer("Transfer-Encoding: chunked\r\n", &endless);
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.body, "the request's body could not be read\n");
     }
     // One whose length is said twice, or in two ways, is nobody's guess.
     for ambiguous in [

@@ -196,7 +196,7 @@ impl Process {
             }
         }
         // Three end with the greatest sequence.
-        if first.epoch % 3 == 0 {
+        if first.epoch.is_multiple_of(3) {
             let last = self.said.last().unwrap().clone();
             self.says(&Said {
                 sequence: u64::MAX,

@@ -102,7 +102,7 @@ fn local_callers_are_served_while_peers_hold_all_that_they_may() {
 fn local_callers_are_served_while_300_stall_in_handshakes() {
     let (mut site, _) = site(0);
     // Long enough that they stall until all callers were served.
-    site.settings.push(("handshake_ms", "20000".to_owned()));
+    site.settings.push(("handshake_ms", "10000".to_owned()));
     site.start();
     let stalled: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(site.socket()).unwrap())
