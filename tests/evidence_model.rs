@@ -12,6 +12,8 @@
     missing_docs
 )]
 
+#[path = "evidence_model/coverage.rs"]
+mod coverage;
 #[path = "evidence_model/interleaving.rs"]
 mod interleaving;
 #[path = "evidence_model/model.rs"]
@@ -20,11 +22,11 @@ mod model;
 mod plan;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use coverage::{Seen, TO_SEE};
 use interleaving::Interleaving;
 
 /// How many interleavings a run goes through where nothing else is said.
@@ -32,69 +34,6 @@ const CASES: u32 = 2_000;
 
 /// They are drawn in so many streams, however many cores there are, so that a run can be repeated elsewhere.
 const STREAMS: u32 = 4;
-
-/// What every run has to come to at least so often in a thousand interleavings. A row that is never reached is not tested.
-const TO_SEE: &[(&str, u64)] = &[
-    ("row: refused, greatest sequence and clean", 50),
-    ("row: refused, greatest counter and clean", 50),
-    ("row: first, counter 0 and clean", 1_000),
-    ("row: first, counter 0 and not clean", 100),
-    ("row: first, higher counter and clean", 500),
-    ("row: first, higher counter and not clean", 50),
-    ("row: no room", 50),
-    ("row: no room though all are stale", 5),
-    ("row: room made by a clean record", 50),
-    ("row: room made by a cleared record", 10),
-    ("row: room made by one of several received at once", 20),
-    ("row: first again, of who made room", 20),
-    ("row: identical, of a clean record", 200),
-    ("row: identical, of a rejected record", 200),
-    ("row: identical, of a cleared record", 10),
-    ("row: identical, of a stale record", 50),
-    ("row: changed counter, higher", 50),
-    ("row: changed counter, lower", 20),
-    ("row: changed flag", 50),
-    ("row: changed replica", 100),
-    ("row: lower sequence", 100),
-    ("row: lower counter", 50),
-    ("row: higher counter, clean: true, from clean", 50),
-    ("row: higher counter, clean: true, from rejected", 50),
-    ("row: higher counter, clean: true, from cleared", 10),
-    ("row: higher counter, clean: false, from clean", 20),
-    ("row: higher counter, clean: false, from rejected", 20),
-    ("row: higher counter, clean: false, from cleared", 5),
-    ("row: clears, from clean", 500),
-    ("row: clears, from rejected", 200),
-    ("row: clears, from cleared", 10),
-    ("row: unclean, from clean", 50),
-    ("row: unclean, from rejected", 50),
-    ("row: unclean, from cleared", 5),
-    ("row: greatest sequence is held", 50),
-    ("row: greatest counter is held", 50),
-    ("row: anything against the greatest sequence", 50),
-    ("row: anything against the greatest counter", 50),
-    ("condition: Rejected", 5_000),
-    ("condition: Rejected, and nobody is fresh", 200),
-    ("condition: Clean", 2_000),
-    ("condition: Clean, by a record of exactly 300 s", 20),
-    ("condition: Clean, by a record of the future", 100),
-    ("condition: Clean, and all are cleared", 10),
-    ("condition: Stale", 200),
-    ("condition: NoReports", 200),
-    ("clear: in force", 50),
-    ("clear: nothing in force", 50),
-    ("clear: nobody", 200),
-    ("clear stale: some", 20),
-    ("clear stale: none", 100),
-    ("clear stale: spares who is fresh", 20),
-    ("redate: some", 20),
-    ("redate: none", 100),
-    ("restart: the status stays", 50),
-    ("restart: the status changes", 50),
-];
-
-/// How often something was seen.
-type Seen = BTreeMap<&'static str, u64>;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())

@@ -1,7 +1,5 @@
 //! One interleaving, through the ledger and through the model.
 
-use std::collections::BTreeMap;
-
 use grid::evidence::{
     Clearing, Condition, Contradiction, Document, Epoch, Ledger, MESSAGE_MOST, Reason, Record,
     Report, Standing, Status, Verdict,
@@ -10,6 +8,7 @@ use grid::words::Replica;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
+use super::coverage::{Seen, of_row};
 use super::model::{FRESH_FOR, Model, Row, SECOND, Said, Stands, Why};
 use super::plan::{Change, Reported, Step, Way};
 
@@ -43,7 +42,7 @@ pub struct Interleaving {
     /// Who made room once.
     gone: Vec<u128>,
     written: Option<Written>,
-    pub seen: BTreeMap<&'static str, u64>,
+    pub seen: Seen,
 }
 
 /// Epochs in an order that is not the one in which they come.
@@ -72,7 +71,7 @@ impl Interleaving {
             reporters: Vec::new(),
             gone: Vec::new(),
             written: None,
-            seen: BTreeMap::new(),
+            seen: Seen::new(),
         }
     }
 
@@ -323,61 +322,10 @@ impl Interleaving {
         if row == Row::Identical && !was_fresh {
             self.saw("row: identical, of a stale record");
         }
-        self.saw_row(row, said, before.as_ref());
+        for what in of_row(row, said, before.as_ref()) {
+            self.saw(what);
+        }
         Ok(row)
-    }
-
-    fn saw_row(&mut self, row: Row, said: &Said, before: Option<&(Said, Stands)>) {
-        if row.status() == 204 && row != Row::Identical {
-            if said.sequence == u64::MAX {
-                self.saw("row: greatest sequence is held");
-            }
-            if said.counter == u64::MAX {
-                self.saw("row: greatest counter is held");
-            }
-        }
-        let Some((held, stood)) = before else {
-            return self.saw(match (row, said.counter, said.clean) {
-                (Row::NoRoom, ..) => "row: no room",
-                (_, 0, true) => "row: first, counter 0 and clean",
-                (_, 0, false) => "row: first, counter 0 and not clean",
-                (_, _, true) => "row: first, higher counter and clean",
-                (_, _, false) => "row: first, higher counter and not clean",
-            });
-        };
-        if held.sequence == u64::MAX {
-            self.saw("row: anything against the greatest sequence");
-        }
-        if held.counter == u64::MAX {
-            self.saw("row: anything against the greatest counter");
-        }
-        use Stands::{Clean, Cleared, Rejected};
-        self.saw(match (row, stood) {
-            (Row::Identical, Clean) => "row: identical, of a clean record",
-            (Row::Identical, Rejected) => "row: identical, of a rejected record",
-            (Row::Identical, Cleared(_)) => "row: identical, of a cleared record",
-            (Row::Changed, _) if said.counter > held.counter => "row: changed counter, higher",
-            (Row::Changed, _) if said.counter < held.counter => "row: changed counter, lower",
-            (Row::Changed, _) if said.clean != held.clean => "row: changed flag",
-            (Row::Changed, _) => "row: changed replica",
-            (Row::LowerSequence, _) => "row: lower sequence",
-            (Row::LowerCounter, _) => "row: lower counter",
-            (Row::HigherCounter, stood) => match (said.clean, stood) {
-                (true, Clean) => "row: higher counter, clean: true, from clean",
-                (true, Rejected) => "row: higher counter, clean: true, from rejected",
-                (true, Cleared(_)) => "row: higher counter, clean: true, from cleared",
-                (false, Clean) => "row: higher counter, clean: false, from clean",
-                (false, Rejected) => "row: higher counter, clean: false, from rejected",
-                (false, Cleared(_)) => "row: higher counter, clean: false, from cleared",
-            },
-            (Row::Clears, Clean) => "row: clears, from clean",
-            (Row::Clears, Rejected) => "row: clears, from rejected",
-            (Row::Clears, Cleared(_)) => "row: clears, from cleared",
-            (Row::Unclean, Clean) => "row: unclean, from clean",
-            (Row::Unclean, Rejected) => "row: unclean, from rejected",
-            (Row::Unclean, Cleared(_)) => "row: unclean, from cleared",
-            (Row::First | Row::NoRoom | Row::Refused, _) => "row: of nobody",
-        });
     }
 
     fn clear_stale(&mut self) -> Result<(), TestCaseError> {
