@@ -1,6 +1,7 @@
 //! Where the status document lives. A new home is one file behind [`Home`].
 
 mod file;
+mod kept;
 #[cfg(test)]
 mod memory;
 
@@ -12,6 +13,7 @@ use super::Document;
 use super::document::DocumentError;
 
 pub use file::FileHome;
+pub use kept::{KeptFile, Lock};
 #[cfg(test)]
 pub use memory::{Fault, MemoryHome};
 
