@@ -107,16 +107,18 @@ impl Document {
     }
 }
 
-/// What a parser says repeats what it read.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn damaged(error: serde_json::Error) -> DocumentError {
+    DocumentError::Damaged { why: told(&error) }
+}
+
+/// What a parser says, which repeats what it read: bounded, and without control characters.
+pub(super) fn told(error: &serde_json::Error) -> String {
     let said = error.to_string();
-    let why = said
-        .chars()
+    said.chars()
         .take(WHY_MOST)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
-    DocumentError::Damaged { why }
+        .collect()
 }
 
 /// The fields of a [`Document`].

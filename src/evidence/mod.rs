@@ -10,6 +10,8 @@
 //!    [`Answer`] ([`Answer::status`]).
 //! 3. [`Writer::refresh`], called every few seconds, lets the condition go stale.
 //!
+//! The other side, a gateway that is driven by scripts, is [`reporter`].
+//!
 //! # The ledger, for who tests it against the table
 //!
 //! The state machine alone is five calls, without I/O:
@@ -45,6 +47,7 @@ pub mod homes;
 mod ledger;
 mod publication;
 mod report;
+pub mod reporter;
 
 pub use condition::{Condition, Finding, MESSAGE_MOST, Reason, Status};
 pub use document::{DOCUMENT_MOST, Document, DocumentError, FORMAT};
