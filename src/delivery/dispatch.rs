@@ -115,7 +115,7 @@ impl Couriers {
         }
     }
 
-    fn worker(&self) -> Worker {
+    pub(super) fn worker(&self) -> Worker {
         Worker {
             settings: Arc::clone(&self.settings),
             ssh: Arc::clone(&self.ssh),
@@ -230,7 +230,8 @@ impl Drop for Told {
     }
 }
 
-struct Worker {
+/// What reaches one machine after the other.
+pub(super) struct Worker {
     settings: Arc<CourierSettings>,
     ssh: Arc<Ssh>,
     openssh: Arc<OpenSsh>,
@@ -239,7 +240,7 @@ struct Worker {
 
 impl Worker {
     /// Reaches a machine and starts its side, with retries.
-    fn start(
+    pub(super) fn start(
         &self,
         target: &Target,
         launch: &Launch,

@@ -178,26 +178,20 @@ impl<'a> Ear<'a> {
         let before = self.output.remove(&None).map(Vec::from).unwrap_or_default();
         let cause = match (&broken, &ended) {
             _ if self.begun => None,
-            (Broken::Ended, Some(how)) => Some(telling(&before).map_or_else(
-                || format!("the machine side did not start: {how}"),
-                Clone::clone,
-            )),
+            (Broken::Ended, Some(how)) => Some(format!("the machine side did not start: {how}")),
             (Broken::Garbage(what), _) => Some(what.clone()),
             _ => None,
         };
         if let Some(cause) = cause {
-            let hint = if matches!(broken, Broken::Garbage(_)) {
-                "a start-up file of the login's shell prints; let it do so where the shell is interactive only"
-            } else if before.iter().any(|line| line.contains("sudo")) {
-                "the login needs `NOPASSWD` in sudoers for `become = \"sudo\"`, or no `become` at all"
-            } else {
-                "the login needs a POSIX shell"
-            };
-            return Failure {
-                output: before,
-                hint: Some(hint.to_owned()),
-                ..failure(FailedStep::Start, cause)
-            };
+            if matches!(broken, Broken::Garbage(_)) {
+                let hint = "a start-up file of the login's shell prints; let it do so where the shell is interactive only";
+                return Failure {
+                    output: before,
+                    hint: Some(hint.to_owned()),
+                    ..failure(FailedStep::Start, cause)
+                };
+            }
+            return not_started(cause, before);
         }
         let cause = match broken {
             Broken::Ended => match ended {
@@ -215,6 +209,21 @@ impl<'a> Ear<'a> {
             output: before,
             ..failure(FailedStep::Receipt, cause)
         }
+    }
+}
+
+/// The failure of a machine side that never began; `before`: what was said instead, which tells more than `cause`.
+pub(super) fn not_started(cause: String, before: Vec<String>) -> Failure {
+    let hint = if before.iter().any(|line| line.contains("sudo")) {
+        "the login needs `NOPASSWD` in sudoers for `become = \"sudo\"`, or no `become` at all"
+    } else {
+        "the login needs a POSIX shell"
+    };
+    let cause = telling(&before).map_or(cause, Clone::clone);
+    Failure {
+        output: before,
+        hint: Some(hint.to_owned()),
+        ..failure(FailedStep::Start, cause)
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `dispatch` | many machines at a time, retries |
 //! | `prepared` | a send before anybody is reached |
 //! | `exchange`, `ear` | the conversation with one machine, over any courier |
+//! | `remote` | one command on a machine |
 //! | `gate` | whether further machines may be reached |
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
@@ -27,6 +28,7 @@ mod prepared;
 mod protocol;
 mod receipt;
 mod redact;
+mod remote;
 mod script;
 mod ssh;
 mod tar;
@@ -38,4 +40,5 @@ pub use plan::left_unverified;
 pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
 pub use redact::Secrets;
+pub use remote::{Ran, RemoteCommand};
 pub use ssh::{AskPassphrase, SeenKey, host_keys, match_blocks};

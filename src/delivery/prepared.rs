@@ -6,7 +6,7 @@ use super::courier::{Parcel, Question};
 use super::ear::failure;
 use super::plan::Plan;
 use super::receipt::{FailedStep, Failure};
-use super::script::Launch;
+use super::script::{Launch, receiving};
 use super::tar::Tar;
 use crate::compose::manifest::Manifest;
 use crate::words::Digest;
@@ -51,6 +51,7 @@ impl Prepared {
         };
         let launch = Launch {
             become_root: parcel.target.node.become_root,
+            script: receiving(),
             arguments: vec![
                 "send".into(),
                 parcel.target.node.root.to_string(),
@@ -120,6 +121,7 @@ pub(super) fn question(question: &Question, name: &str, sender: &str, wait: Dura
     let node = &question.target.node;
     Launch {
         become_root: node.become_root,
+        script: receiving(),
         arguments: vec![
             if question.peek { "peek" } else { "ask" }.into(),
             node.root.to_string(),

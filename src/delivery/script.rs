@@ -1,4 +1,4 @@
-//! The receiving script as it is sent: one command line.
+//! What is run on a machine, as it is sent: one command line. Mostly it is the receiving script.
 //!
 //! Invariant: with everything that is added to it, the command stays below [`LONGEST`], since libssh2 sends it
 //! in one packet (DESIGN.md, section 5).
@@ -13,6 +13,11 @@ pub(super) const LONGEST: usize = 30_000;
 /// The script with its comments and indentation taken out.
 static PACKED: LazyLock<String> = LazyLock::new(|| pack(include_str!("receive.sh")));
 
+/// The receiving script.
+pub(super) fn receiving() -> &'static str {
+    &PACKED
+}
+
 fn pack(source: &str) -> String {
     let mut packed = String::with_capacity(source.len());
     for line in source.lines().map(str::trim_start) {
@@ -24,11 +29,13 @@ fn pack(source: &str) -> String {
     packed
 }
 
-/// The machine side of one send or question: its arguments.
+/// A machine side: what it runs, and with which arguments.
 #[derive(Debug, Clone)]
 pub(super) struct Launch {
     /// How it gains root.
     pub become_root: Option<Become>,
+    /// What the shell runs.
+    pub script: &'static str,
     /// The arguments of the script; none is secret, for all can be seen in the machine's process list.
     pub arguments: Vec<String>,
 }
@@ -43,7 +50,7 @@ impl Launch {
         sudo.iter()
             .map(|&word| word.to_owned())
             .chain(shell.iter().cloned())
-            .chain(["-c".to_owned(), PACKED.clone(), "grid".to_owned()])
+            .chain(["-c".to_owned(), self.script.to_owned(), "grid".to_owned()])
             .chain(self.arguments.iter().cloned())
             .collect()
     }
@@ -76,6 +83,7 @@ mod tests {
     fn the_command_fits_into_one_packet_with_the_longest_arguments() {
         let launch = Launch {
             become_root: Some(Become::Sudo),
+            script: receiving(),
             arguments: vec!["x".repeat(3_000)],
         };
         let length = launch.line().len();
