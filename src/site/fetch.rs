@@ -1,9 +1,11 @@
-//! One GET over one connection, with a bound on what is read: what the scraper and the poller share.
+//! One request over one connection, with a bound on what is read: what the scraper, the poller and a gateway's reports
+//! share.
 
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Bytes};
 use hyper::header::{ACCEPT, CONNECTION, DATE, HOST, USER_AGENT};
-use hyper::{Request, StatusCode};
+use hyper::http::{request, response};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
@@ -53,12 +55,45 @@ pub async fn get<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let request = Request::get(path)
-        .header(HOST, authority)
+    let request = asking(Method::GET, authority, path)
         .header(ACCEPT, TEXT)
+        .body(Empty::new())?;
+    let (head, body) = exchange(stream, request, most).await?;
+    let mut dates = head.headers.get_all(DATE).iter();
+    let date = match (dates.next(), dates.next()) {
+        (Some(date), None) => date.to_str().ok().map(str::to_owned),
+        _ => None,
+    };
+    Ok(Answer {
+        status: head.status,
+        date,
+        body,
+    })
+}
+
+/// A request that is the only one on its connection.
+pub fn asking(method: Method, authority: &str, path: &str) -> request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, authority)
         .header(CONNECTION, "close")
         .header(USER_AGENT, concat!("grid/", env!("CARGO_PKG_VERSION")))
-        .body(Empty::<Bytes>::new())?;
+}
+
+/// Sends a request without a body over `stream` and reads its answer, with at most `most` bytes of body. The caller keeps
+/// the deadline; dropping this closes the connection.
+///
+/// # Errors
+/// When there is no whole answer within the bound.
+pub async fn exchange<S>(
+    stream: S,
+    request: Request<Empty<Bytes>>,
+    most: usize,
+) -> Result<(response::Parts, Vec<u8>), FetchError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD)
         .handshake(TokioIo::new(stream))
@@ -80,14 +115,5 @@ where
             bytes.extend_from_slice(data);
         }
     }
-    let mut dates = head.headers.get_all(DATE).iter();
-    let date = match (dates.next(), dates.next()) {
-        (Some(date), None) => date.to_str().ok().map(str::to_owned),
-        _ => None,
-    };
-    Ok(Answer {
-        status: head.status,
-        date,
-        body: bytes,
-    })
+    Ok((head, bytes))
 }

@@ -8,6 +8,7 @@
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
 //! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `gateway` | the other end of a report: a gateway that is driven by scripts |
 //! | `checked` | whether it runs as declared, for a push's check |
 //! | `watch`, `restart` | files that change: taken up live, or exit 75 |
 //! | `keeper`, `state` | the overlay; the daemon's files |
@@ -22,6 +23,7 @@ mod board;
 mod checked;
 mod config;
 mod fetch;
+mod gateway;
 mod identity;
 mod keeper;
 mod leaf;
@@ -45,6 +47,7 @@ mod writer;
 
 pub use checked::{Unmet, check};
 pub use config::ConfigError;
+pub use gateway::{Endpoint, Replied, SendError};
 pub use restart::Restart;
 pub use run::{Ended, RunError, run};
-pub use state::{SiteStatus, StateFolder};
+pub use state::{SiteStatus, StateFolder, evidence_in};

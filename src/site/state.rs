@@ -49,6 +49,12 @@ pub struct SiteStatus {
     pub waits_for: Vec<String>,
 }
 
+/// Where the evidence of gateways' reports is in a state folder.
+#[must_use]
+pub fn evidence_in(folder: &Path) -> PathBuf {
+    folder.join("evidence.json")
+}
+
 /// The state folder.
 #[derive(Debug, Clone)]
 pub struct StateFolder(PathBuf);
@@ -70,7 +76,7 @@ impl StateFolder {
     /// Where the evidence of gateways' reports is.
     #[must_use]
     pub fn evidence(&self) -> PathBuf {
-        self.0.join("evidence.json")
+        evidence_in(&self.0)
     }
 
     /// Replaces a document.
