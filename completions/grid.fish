@@ -52,6 +52,7 @@ complete -c grid -n "__fish_grid_needs_command" -f -a "provisions" -d 'List acco
 complete -c grid -n "__fish_grid_needs_command" -f -a "compose" -d 'Show what a machine\'s next send would hold'
 complete -c grid -n "__fish_grid_needs_command" -f -a "history" -d 'List what was done, by whom, and how it ended'
 complete -c grid -n "__fish_grid_needs_command" -f -a "unlock" -d 'Take away a lock whose holder is gone'
+complete -c grid -n "__fish_grid_needs_command" -f -a "evidence" -d 'Show what a site\'s gateways reported of their completed ingests'
 complete -c grid -n "__fish_grid_needs_command" -f -a "site" -d 'Run a machine\'s site daemon, which serves and pulls provider load'
 complete -c grid -n "__fish_grid_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c grid -n "__fish_grid_needs_command" -f -a "man" -d 'Write the man pages'
@@ -240,6 +241,53 @@ complete -c grid -n "__fish_grid_using_subcommand unlock" -s v -l verbose -d 'Sa
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand unlock" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l file -d 'Read this status document: evidence.json in a site\'s state folder; `-`: standard input' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l exit-code -d 'Exit with 6 when the condition is not clean: ingests were rejected, or nobody reported lately'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -a "clear" -d 'End evidence that stands against a process'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and not __fish_seen_subcommand_from clear report" -a "report" -d 'Report to this machine\'s site what a gateway rejected'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l file -d 'A status document of this machine, while its daemon runs or not' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l epoch -d 'The process: its epoch, as `grid evidence` shows it' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l stale -d 'Every process with evidence in force that has reported nothing for more than 300 s'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from clear" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l state -d 'The file of what is kept between two reports; made at the first' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l config -d 'The site\'s own site.toml, which says where it listens and who it is' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l certificate -d 'Instead of --config: the site\'s own certificate, in PEM' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l key -d 'Its key' -r -F
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l host -d 'Where the site listens; this machine, unless it is said' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l port -d 'At which port; 9091, unless it is said' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l rejected -d 'How many ingests the process has rejected since its start, in all' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l add -d 'How many it has rejected since the last report' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l replica -d 'What the process calls itself, a DNS label; kept from one report to the next' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l timeout -d 'How long to try' -r
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l clean -d 'Nothing is wrong now'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l not-clean -d 'Ingests are being rejected'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l new-process -d 'The process has started anew: draw another epoch, and count from 0'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'

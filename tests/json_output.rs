@@ -9,25 +9,8 @@
 mod support;
 
 use serde_json::Value;
+use support::schema::hold;
 use support::{Bench, three_machines};
-
-/// Holds each document to the schema of that name.
-fn hold(schema: &str, documents: &[Value]) {
-    let file = format!(
-        "{}/schemas/{schema}.schema.json",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let text: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("schema.json", text).unwrap();
-    let compiled = compiler.compile("schema.json", &mut schemas).unwrap();
-    assert!(!documents.is_empty());
-    for document in documents {
-        if let Err(error) = schemas.validate(document, compiled) {
-            panic!("{schema}: {error:#}\n{document:#}");
-        }
-    }
-}
 
 fn printed(bench: &Bench, arguments: &[&str], exit: i32) -> Vec<Value> {
     let output = bench.grid(&[arguments, &["--json"]].concat()).exits(exit);

@@ -27,7 +27,7 @@ pub enum Exit {
     Incomplete = 4,
     /// Rounds ran out.
     OutOfRounds = 5,
-    /// With `--exit-code`: something is behind, waits, failed, or is owed by a machine on hold.
+    /// With `--exit-code`: something is behind, waits, failed, or is owed by a machine on hold; evidence is not clean.
     Behind = 6,
     /// Another process holds the lock.
     Locked = 7,
@@ -90,9 +90,9 @@ impl Exit {
             }
             Self::OutOfRounds => "rounds ran out",
             Self::Behind => {
-                "status --exit-code: something is behind, waits, failed, or is owed by a machine on hold"
+                "status --exit-code: something is behind, waits, failed, or is owed by a machine on hold; evidence --exit-code: it is not clean"
             }
-            Self::Locked => "another process holds the lock of the mesh",
+            Self::Locked => "another process holds the lock of the mesh, or of a reporter's state",
             Self::Store => {
                 "the store is damaged, sealed for somebody else, or not the one that a machine knows"
             }
@@ -308,8 +308,8 @@ mod tests {
         3 the declaration is wrong, or asks for another version of grid; site run: more than one network
         4 some machine could not be sent to, applied or checked, or waits for one
         5 rounds ran out
-        6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold
-        7 another process holds the lock of the mesh
+        6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold; evidence --exit-code: it is not clean
+        7 another process holds the lock of the mesh, or of a reporter's state
         8 the store is damaged, sealed for somebody else, or not the one that a machine knows
         75 site run: restart me, another mode or trust is declared
         130 interrupted

@@ -129,6 +129,18 @@ fn read_authorities(path: &Utf8Path) -> Result<String, String> {
     Ok(pem::encode_many_config(&found, lines))
 }
 
+impl Signals {
+    /// The grid of its machines: the program that the site's check runs, if that is `PROGRAM site check …`; else `grid`.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        let words = self.check.as_ref().map_or(&[][..], Command::words);
+        match words {
+            [program, site, check, ..] if site == "site" && check == "check" => program,
+            _ => CHECK[0],
+        }
+    }
+}
+
 fn binary(path: At<LocalPath>) -> Option<FileDeclaration> {
     Some(FileDeclaration {
         path: FilePath::Absolute(AbsolutePath::new(BINARY).ok()?),

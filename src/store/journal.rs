@@ -50,6 +50,8 @@ pub enum Touch {
     Fenced,
     /// `grid retire` or `grid forget`.
     Forgotten,
+    /// `grid evidence clear`.
+    Cleared,
 }
 
 /// A machine that was touched.

@@ -10,6 +10,8 @@
     reason = "a test's helpers are tests too, and no test uses all of them"
 )]
 
+pub mod schema;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 

@@ -88,6 +88,13 @@ fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryE
         .filter(|record| record.entry.outcome != Outcome::Begun)
         .filter_map(|record| record.entry.push)
         .collect();
+    // What is no push has no number; of its two entries the second was begun when the first was, by the same.
+    let began = |entry: &Entry| (entry.started, entry.who.clone());
+    let done: BTreeSet<_> = records
+        .iter()
+        .filter(|record| record.entry.outcome != Outcome::Begun && record.entry.push.is_none())
+        .map(|record| began(&record.entry))
+        .collect();
     records
         .into_iter()
         .filter_map(|record| {
@@ -95,6 +102,7 @@ fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryE
             let unended = match (entry.outcome, entry.push) {
                 (Outcome::Exit(_), _) => None,
                 (Outcome::Begun, Some(push)) if ended.contains(&push) => return None,
+                (Outcome::Begun, None) if done.contains(&began(&entry)) => return None,
                 (Outcome::Begun, _) => {
                     let runs = running.is_some_and(|holder| holder.since == entry.started);
                     Some(if runs {
@@ -178,6 +186,7 @@ fn details(entry: &Entry) -> Vec<Line> {
         Touch::Uncertain,
         Touch::Fenced,
         Touch::Forgotten,
+        Touch::Cleared,
     ] {
         let touched: Vec<_> = entry
             .machines
@@ -196,6 +205,7 @@ fn details(entry: &Entry) -> Vec<Line> {
             Touch::Uncertain => "uncertain",
             Touch::Fenced => "fenced",
             Touch::Forgotten => "forgotten",
+            Touch::Cleared => "cleared",
         };
         let names = touched.iter().map(|(node, touched)| match &touched.why {
             Some(why) => format!("{node} ({why})"),

@@ -6,6 +6,7 @@ mod change;
 mod check;
 mod completions;
 mod compose;
+mod evidence;
 mod forget;
 mod history;
 mod hold;
@@ -69,6 +70,8 @@ pub enum Command {
     History(history::Arguments),
     /// Take away a lock whose holder is gone
     Unlock(unlock::Arguments),
+    /// Show what a site's gateways reported of their completed ingests
+    Evidence(evidence::Arguments),
     /// Run a machine's site daemon, which serves and pulls provider load
     Site(site::Arguments),
     /// Print the completions of a shell
@@ -117,6 +120,7 @@ pub(super) fn run(context: &mut Context, command: Command) -> Result {
         Command::Compose(arguments) => compose::run(context, &arguments),
         Command::History(arguments) => history::run(context, &arguments),
         Command::Unlock(arguments) => unlock::run(context, arguments),
+        Command::Evidence(arguments) => evidence::run(context, arguments),
         Command::Site(arguments) => site::run(context, arguments),
         Command::Completions(arguments) => completions::run(context, &arguments),
         Command::Man(arguments) => man::run(context, &arguments),

@@ -87,7 +87,7 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 }
 
 /// A time that is not nothing.
-fn parse_limit(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse_wait(text)? {
         Duration::ZERO => Err("nothing is done in no time".to_owned()),
         limit => Ok(limit),

@@ -5,6 +5,7 @@ mod change;
 mod check;
 mod compose;
 mod ended;
+mod evidence;
 mod history;
 mod problem;
 mod provisions;
@@ -16,6 +17,9 @@ pub use change::{ChangeView, Changed};
 pub use check::{CheckView, Checked};
 pub use compose::ComposeView;
 pub use ended::{Ended, HeldView};
+pub use evidence::{
+    ClearedView, EvidenceView, ProcessView, ReportView, Reported, ReportedView, StandingView,
+};
 pub use history::{HistoryEntry, HistoryView, Unended};
 pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
@@ -37,6 +41,13 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
         ("change", written::<ChangeView>()),
         ("check", written::<CheckView>()),
         ("compose", written::<ComposeView>()),
+        ("evidence", written::<EvidenceView>()),
+        ("evidence-clear", written::<ClearedView>()),
+        ("evidence-report", written::<ReportView>()),
+        (
+            "evidence-reporter",
+            written::<crate::evidence::reporter::Reporter>(),
+        ),
         ("evidence-status", written::<crate::evidence::Document>()),
         ("history", written::<HistoryView>()),
         ("provisions", written::<ProvisionsView>()),
