@@ -39,6 +39,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Clean, Self::Rejected, Self::NoReports, Self::Stale];
+
+    /// As the condition says it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Clean => "Clean",
+            Self::Rejected => "Rejected",
+            Self::NoReports => "NoReports",
+            Self::Stale => "Stale",
+        }
+    }
+
     /// The status that it gives.
     #[must_use]
     pub fn status(self) -> Status {

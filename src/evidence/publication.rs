@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::homes::{Home, HomeError, PublishError};
-use super::{Clearing, Condition, Document, Epoch, Ledger, Report, Verdict};
+use super::{Clearing, Condition, Document, Epoch, Ledger, Reason, Report, Verdict};
 
 /// How long an operation has in all: body, admission and writes included.
 pub const BUDGET: Duration = Duration::from_secs(5);
@@ -125,13 +125,25 @@ pub struct Writer<H> {
     home: H,
     /// Whether what the home shows may not be durable.
     unsure: bool,
+    /// What the home showed last; to be shown only, never to be judged by.
+    shown: Option<Reason>,
 }
 
 impl<H: Home> Writer<H> {
     /// The writer of `home`.
     #[must_use]
     pub fn new(home: H) -> Self {
-        Self { home, unsure: true }
+        Self {
+            home,
+            unsure: true,
+            shown: None,
+        }
+    }
+
+    /// The reason of the condition that the home showed last; `None`: it showed none yet.
+    #[must_use]
+    pub fn shown(&self) -> Option<Reason> {
+        self.shown
     }
 
     /// The home.
@@ -299,6 +311,7 @@ impl<H: Home> Writer<H> {
         for _ in 0..ATTEMPTS {
             let held = self.home.read(some(left)?)?;
             let persisted = held.document.as_ref().map(Document::condition);
+            self.shown = persisted.map(Condition::reason);
             let mut ledger = held
                 .document
                 .as_ref()
@@ -311,6 +324,7 @@ impl<H: Home> Writer<H> {
             match self.home.publish(&document, &held.version, some(left)?) {
                 Ok(shown) if shown.document.as_ref() == Some(&document) => {
                     self.unsure = false;
+                    self.shown = Some(document.condition().reason());
                     return Ok(());
                 }
                 Ok(_) => return Err(Failure::ShowsOther),

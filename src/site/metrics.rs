@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::admission::{Held, Refused};
-use crate::evidence::Event;
+use crate::evidence::{Event, Reason};
 
 /// What one family is.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,7 @@ pub struct Gauges {
 #[derive(Debug)]
 pub struct Metrics {
     counts: Mutex<BTreeMap<(Counter, Vec<String>), u64>>,
+    condition: Mutex<Option<Reason>>,
     info: String,
 }
 
@@ -74,6 +75,7 @@ impl Metrics {
         );
         let metrics = Self {
             counts: Mutex::default(),
+            condition: Mutex::default(),
             info,
         };
         for event in Event::ALL {
@@ -98,6 +100,11 @@ impl Metrics {
     /// An event of the gateways' reports.
     pub fn feedback(&self, event: Event) {
         self.add(Counter::Feedback, [event.label()], 1);
+    }
+
+    /// What the gateways' reports amount to, as persisted; `None`: nothing is.
+    pub fn condition(&self, reason: Option<Reason>) {
+        *self.condition_held() = reason;
     }
 
     /// A report was answered.
@@ -195,6 +202,23 @@ impl Metrics {
             "The last second in which the site's certificate holds.",
             &[("", gauges.not_after)],
         );
+        let now = *self.condition_held();
+        let reasons = Reason::ALL.map(|reason| {
+            let labels = format!("{{reason=\"{}\"}}", reason.label());
+            (labels, i64::from(now == Some(reason)))
+        });
+        // Without a document there is no condition: then not one of them is 0.
+        let shown = now.map_or(0, |_| reasons.len());
+        let reasons: Vec<(&str, i64)> = reasons
+            .iter()
+            .take(shown)
+            .map(|(labels, is_so)| (labels.as_str(), *is_so))
+            .collect();
+        gauge(
+            "grid_gateway_ingest_condition",
+            "Whether the condition GatewayIngest, as persisted, has this reason.",
+            &reasons,
+        );
         let counts = self.counts();
         for (counter, family) in Counter::ALL {
             let (name, help) = (family.name, family.help);
@@ -213,6 +237,12 @@ impl Metrics {
         text
     }
 
+    fn condition_held(&self) -> MutexGuard<'_, Option<Reason>> {
+        self.condition
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn counts(&self) -> MutexGuard<'_, BTreeMap<(Counter, Vec<String>), u64>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -229,11 +259,16 @@ mod tests {
         metrics.poll("gone", "timeout");
         metrics.feedback(Event::Unauthorized);
         metrics.keep_peers(|peer| peer == "borealis");
+        let before = metrics.text(Gauges::default());
+        assert!(!before.contains("grid_gateway_ingest_condition{"));
+        metrics.condition(Some(Reason::Rejected));
         let text = metrics.text(Gauges::default());
         for line in [
             "grid_peer_poll_total{peer=\"borealis\",outcome=\"success\"} 1",
             "grid_gateway_feedback_events_total{event=\"unauthorized\"} 1",
             "grid_gateway_feedback_events_total{event=\"conflict\"} 0",
+            "grid_gateway_ingest_condition{reason=\"Rejected\"} 1",
+            "grid_gateway_ingest_condition{reason=\"Clean\"} 0",
             "grid_overlay_write_failures_total 0",
             "grid_signals_connections{kind=\"local\"} 0",
         ] {

@@ -99,6 +99,7 @@ fn publish<H: Home>(writer: &mut Writer<H>, mut batch: Vec<Waiting>, metrics: &M
     let reports: Vec<Report> = batch.iter().map(|waiting| waiting.report.clone()).collect();
     let outcome = writer.take(&reports, Timestamp::now(), &left);
     count(metrics, &outcome.events);
+    metrics.condition(writer.shown());
     if let Some(failure) = outcome.failure {
         tracing::warn!(reports = reports.len(), %failure, "reports could not be persisted");
     }
@@ -116,6 +117,7 @@ fn refresh<H: Home>(writer: &mut Writer<H>, metrics: &Metrics) {
         tracing::warn!(%failure, "the condition of the gateways' reports could not be brought up to date");
     }
     count(metrics, &events);
+    metrics.condition(writer.shown());
 }
 
 fn count(metrics: &Metrics, events: &[Event]) {
