@@ -128,6 +128,47 @@ fn under_poll_and_spiffe_a_renewed_certificate_is_taken_up_live() {
     assert!(site.runs());
 }
 
+/// How the check of a push ends, and what it says.
+fn check(site: &Site) -> (Option<i32>, String) {
+    let checked = std::process::Command::new(env!("CARGO_BIN_EXE_grid"))
+        .args(["site", "check", "--config"])
+        .arg(site.config())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    (checked.status.code(), said)
+}
+
+#[test]
+fn a_push_waits_until_delivered_pins_are_taken_up_so_that_no_renewed_peer_is_refused() {
+    let (authority, mut slow) = site("poll", "pin");
+    // Within this test it does not look at its files again.
+    slow.settings.retain(|(key, _)| *key != "reread_ms");
+    slow.settings.push(("reread_ms", "60000".to_owned()));
+    let peer = Site::new("borealis", &authority);
+    slow.knows(&peer);
+    slow.start();
+    assert_eq!(check(&slow), (Some(0), String::new()));
+    let renewed = authority.site("borealis");
+    slow.peers[0].2.push(renewed.pin());
+    slow.write();
+    let (code, said) = check(&slow);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("has not taken up yet what was delivered"),
+        "{said}"
+    );
+
+    let (_, mut quick) = site("poll", "pin");
+    quick.start();
+    quick.knows(&peer);
+    quick.write();
+    until("the check holds", || {
+        (check(&quick).0 == Some(0)).then_some(())
+    });
+    assert_eq!(quick.json("status.json").unwrap()["peers"], 1);
+}
+
 #[test]
 fn under_poll_and_pin_a_new_identity_exits_75() {
     let (authority, mut site) = site("poll", "pin");

@@ -57,10 +57,24 @@ pub enum Unmet {
         "the site daemon shows another certificate than the one that was delivered, and has not taken that up yet"
     )]
     Certificate,
+    /// It knows other peers, pins or authorities.
+    #[error("the site daemon has not taken up yet what was delivered{}", said(.waits_for))]
+    Files {
+        /// What it waits for.
+        waits_for: Vec<String>,
+    },
 }
 
-/// Whether the daemon that `config` configures runs in the declared mode and trust, and under poll shows the declared
-/// certificate.
+/// What the daemon says that it waits for, as the end of a sentence.
+fn said(waits_for: &[String]) -> String {
+    match waits_for {
+        [] => String::new(),
+        waits_for => format!("; it waits for {}", waits_for.join(", and for ")),
+    }
+}
+
+/// Whether the daemon that `config` configures runs in the declared mode and trust, under poll shows the declared
+/// certificate, and has taken up all of its files: until it has, it refuses a peer whose pin or authority is new.
 ///
 /// # Errors
 /// What is not as declared.
@@ -95,6 +109,11 @@ pub fn check(config: &Path) -> Result<(), Unmet> {
         .map(|identity| identity.leaf.digest);
     if site.mode == SignalMode::Poll && status.certificate != delivered {
         return Err(Unmet::Certificate);
+    }
+    if status.files != Some(declared.digest()) {
+        return Err(Unmet::Files {
+            waits_for: status.waits_for,
+        });
     }
     Ok(())
 }

@@ -77,6 +77,19 @@ pub struct Loaded {
     files: Vec<(PathBuf, Option<Digest>)>,
 }
 
+impl Loaded {
+    /// What all files say, in one digest: which of them are there, and their bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut said = Vec::new();
+        for (_, digest) in &self.files {
+            said.push(u8::from(digest.is_some()));
+            said.extend(digest.iter().flat_map(|digest| *digest.as_bytes()));
+        }
+        Digest::of(&said)
+    }
+}
+
 impl Source {
     /// The one configuration.
     ///

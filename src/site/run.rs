@@ -121,6 +121,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
     let declared_known = identity
         .as_ref()
         .map(|identity| known(&loaded, identity.leaf.digest));
+    let taken = loaded.digest();
     let (files, seen) = watch::channel(Arc::new(loaded));
     let changed = Arc::new(Told::new());
     let (end, ending) = watch::channel(false);
@@ -221,6 +222,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         trust: site.trust,
         listens: polling.as_ref().map(|(_, address)| address.to_string()),
         certificate: identity.as_ref().map(|identity| identity.leaf.digest),
+        files: Some(taken),
         peers,
         crosses: site.mode == SignalMode::Poll,
         waits_for: waits_for(site.mode),

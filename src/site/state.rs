@@ -40,6 +40,9 @@ pub struct SiteStatus {
     /// The SHA-256 of the certificate that it shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Digest>,
+    /// The SHA-256 of what its files said when it last took them up, by which a push sees that it knows what was delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Digest>,
     /// How many peers it knows.
     pub peers: usize,
     /// Whether signals cross sites. Under gossip nothing does, until that is built.

@@ -129,6 +129,7 @@ impl Watch {
             .keep_peers(|name| peers.iter().any(|peer| peer.name.as_str() == name));
         self.status.trust = loaded.site.trust;
         self.status.certificate = self.own();
+        self.status.files = Some(loaded.digest());
         self.status.peers = peers.iter().filter(|peer| peer.name != *site).count();
         self.loaded.send_replace(Arc::new(loaded));
         None

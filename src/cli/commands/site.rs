@@ -32,8 +32,8 @@ enum SiteCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  grid site check --config /var/lib/grid/prod/current/services/site/site.toml\n\n\
-        A push runs it as the check of the service `site`, until the daemon reports the declared mode and trust and, in poll \
-        mode, shows the certificate that was delivered."
+        A push runs it as the check of the service `site`, until the daemon reports the declared mode and trust, has taken \
+        up the peers that were delivered and, in poll mode, shows the certificate that was delivered."
 )]
 struct CheckArguments {
     /// Its site.toml, which a push delivers
