@@ -121,6 +121,11 @@ fn a_peer_without_pins_is_refused_both_ways() {
         (borealis.counter(polled) >= 1).then_some(())
     });
     assert!(get(borealis.socket(), &atlas.identity, SIGNALS).is_err());
+    let log = borealis.log();
+    assert!(
+        log.contains("error=no peer is pinned to its certificate"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -92,7 +93,11 @@ impl From<io::Error> for PollError {
     fn from(error: io::Error) -> Self {
         let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref());
         match (of_tls, error.kind()) {
-            (Some(rustls::Error::InvalidCertificate(why)), _) => Self::Identity(why.to_string()),
+            (Some(rustls::Error::InvalidCertificate(why)), _) => Self::Identity(match why {
+                // Its own text is for programmers; the cause says who is refused.
+                CertificateError::Other(other) => other.0.to_string(),
+                why => why.to_string(),
+            }),
             (_, io::ErrorKind::ConnectionRefused) => Self::Refused,
             (_, io::ErrorKind::TimedOut) => Self::Timeout,
             _ => Self::Transport(error.to_string()),
