@@ -1,6 +1,7 @@
 """An AMQP client that has nothing but a binding's folder (servicebinding.io).
 
 round-trip BINDING QUEUE TEXT   declares QUEUE, publishes TEXT to it, reads it back, prints it
+fill BINDING QUEUE COUNT        declares QUEUE; it then has COUNT messages
 login BINDING                   prints "open", or "refused: WHY" and exits 1
 hold BINDING                    prints "open" and keeps the connection; for each line on standard input
                                 publishes it, reads it back and prints it; at its end closes; if the broker
@@ -69,6 +70,14 @@ def round_trip(channel, queue, text):
     raise SystemExit(f"{queue} ended")
 
 
+def fill(channel, queue, count):
+    """Leaves so many messages in a queue."""
+    channel.queue_declare(queue)
+    channel.queue_purge(queue)
+    for _ in range(count):
+        channel.basic_publish("", queue, b"message")
+
+
 def say(text):
     """Prints at once."""
     print(text, flush=True)
@@ -113,6 +122,9 @@ def main(command, binding, *rest):
         raise SystemExit(1) from None
     if command == "round-trip":
         say(round_trip(connection.channel(), *rest))
+    elif command == "fill":
+        queue, count = rest
+        fill(connection.channel(), queue, int(count))
     elif command == "login":
         say("open")
     else:

@@ -38,11 +38,13 @@ unset SSH_AUTH_SOCK GRID_MESH GRID_STORE GRID_IDENTITY
 bed_close() {
   local code=$?
   set +e
-  local broker pid
+  local broker pid close
   for broker in "${BROKERS[@]:-}"; do [ -z "$broker" ] || rabbitmq_stop "$broker"; done
   for pid in "$B"/sshd/*.pid "$B"/*.pid; do [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null; done
   jobs -p | xargs -r kill 2>/dev/null
-  if declare -F apart_close >/dev/null; then apart_close; fi
+  for close in sites_close apart_close; do
+    if declare -F "$close" >/dev/null; then "$close"; fi
+  done
   if [ "${KEEP:-}" = 1 ]; then echo "kept: $B"; else rm -rf "$B"; fi
   exit "$code"
 }
