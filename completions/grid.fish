@@ -53,6 +53,7 @@ complete -c grid -n "__fish_grid_needs_command" -f -a "compose" -d 'Show what a 
 complete -c grid -n "__fish_grid_needs_command" -f -a "history" -d 'List what was done, by whom, and how it ended'
 complete -c grid -n "__fish_grid_needs_command" -f -a "unlock" -d 'Take away a lock whose holder is gone'
 complete -c grid -n "__fish_grid_needs_command" -f -a "evidence" -d 'Show what a site\'s gateways reported of their completed ingests'
+complete -c grid -n "__fish_grid_needs_command" -f -a "signals" -d 'Provider load and how it crosses sites: resources for Kubernetes'
 complete -c grid -n "__fish_grid_needs_command" -f -a "site" -d 'Run a machine\'s site daemon, which serves and pulls provider load'
 complete -c grid -n "__fish_grid_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c grid -n "__fish_grid_needs_command" -f -a "man" -d 'Write the man pages'
@@ -288,6 +289,70 @@ complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subc
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l yes -d 'Answer yes to what would be asked on a terminal'
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -f -a "render" -d 'Print the mesh as Kubernetes resources: GridNetwork, and a GridSite for each machine'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -f -a "crd" -d 'Print the definitions of these resources'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -f -a "diff" -d 'Say which sites a push would restart, and why'
+complete -c grid -n "__fish_grid_using_subcommand signals; and not __fish_seen_subcommand_from render crd diff get" -f -a "get" -d 'Read a site over mutual TLS: its signals, and how old they are'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l site -d 'For the cluster of this machine\'s site' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l namespace -d 'The namespace of the Secrets; absent: as `[signals.resources]` says, else grid-system' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l group -d 'Their group; absent: as `[signals.resources]` says, else grid.praxis-proxy.io' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l version -d 'Their version; absent: as `[signals.resources]` says, else v1alpha1' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l field-names -d 'Which names fields have; absent: as `[signals.resources]` says, else new' -r -f -a "old\t'swimKeyRef, egress'
+new\t'swimKeySecretRef, gatewayEndpoint'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l secrets -d 'The Secrets too, of the one site; never to a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from render" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l group -d 'Their group; absent: as `[signals.resources]` says, else grid.praxis-proxy.io' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l version -d 'Their version; absent: as `[signals.resources]` says, else v1alpha1' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l field-names -d 'Which names fields have; absent: as `[signals.resources]` says, else new' -r -f -a "old\t'swimKeyRef, egress'
+new\t'swimKeySecretRef, gatewayEndpoint'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from crd" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l exit-code -d 'Exit with 6 if a push would change something at a site'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l target -d 'The signals of this provider only' -r
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l certificate -d 'Show this certificate (PEM) instead of the site\'s own; needed where the machine has `pins` of its own' -r -F
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l key -d 'The certificate\'s key (PEM)' -r -F
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l json -d 'Print the result as JSON (its schema is under schemas/)'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l quiet -d 'Say less; machines sent to and machines not current are named all the same'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -l yes -d 'Answer yes to what would be asked on a terminal'
+complete -c grid -n "__fish_grid_using_subcommand signals; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help'
 complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l mesh -d 'The folder of mesh.toml; absent: this one, or the nearest above it that has one' -r -f -a "(__fish_complete_directories)"
 complete -c grid -n "__fish_grid_using_subcommand site; and not __fish_seen_subcommand_from run check" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'

@@ -25,6 +25,7 @@ fn what_is_printed_as_json_is_what_the_schemas_say() {
     print("status", &["status"], 0);
     print("push", &["push", "--all", "--dry-run"], 0);
     print("push", &["push", "--all"], 0);
+    print("signals-diff", &["signals", "diff"], 0);
     print("change", &["assign", "billing", "borealis"], 0);
     print("status", &["status"], 0);
     print("push", &["push", "borealis"], 0);

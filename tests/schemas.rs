@@ -50,8 +50,9 @@ fn the_schema_of_the_routing_overlay_is_current() {
 
 #[test]
 fn the_definitions_of_the_resources_are_current() {
-    use grid::signals::manifests::{ApiGeneration, definitions::definitions, yaml};
-    let [network, site] = definitions(&ApiGeneration::usual().unwrap());
+    use grid::signals::manifests::{definitions::definitions, yaml};
+    use grid::words::ApiGeneration;
+    let [network, site] = definitions(&ApiGeneration::default());
     is_current_text("gridnetworks.crd.yaml", &yaml::document(&network));
     is_current_text("gridsites.crd.yaml", &yaml::document(&site));
 }

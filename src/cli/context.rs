@@ -209,6 +209,12 @@ impl Context {
             })
     }
 
+    /// Whether a folder of a mesh was named, by `--mesh` or $GRID_MESH.
+    #[must_use]
+    pub fn names_a_mesh(&self) -> bool {
+        self.mesh_dir.is_some()
+    }
+
     /// Reads and checks the declaration.
     ///
     /// # Errors

@@ -142,6 +142,12 @@ impl Ui {
         width_of(&io::stdout())
     }
 
+    /// Whether results go to a terminal.
+    #[must_use]
+    pub fn result_is_on_a_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// A line of the result.
     ///
     /// # Errors

@@ -137,7 +137,7 @@ fn known_to_all(world: &World<'_>) -> u64 {
 fn is_blocked(world: &World<'_>, site: &NodeName, identity: &SiteIdentity) -> bool {
     let newest = identity.newest();
     let used = in_use(world.machine(site));
-    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust);
+    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust());
     let is_free = used.is_empty()
         || used.contains(&newest.number)
         || newest.goes_on

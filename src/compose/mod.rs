@@ -9,7 +9,7 @@
 //! | 1, grants | `grants.rs` |
 //! | 2, bindings and waiting | `bindings.rs` |
 //! | 3, leaving; 4, moving; 5, revoked | `services.rs` |
-//! | 6, identities of sites | `identities.rs`; what a site is given: `site.rs` |
+//! | 6, identities of sites | `identities.rs`; what a site is given: `site.rs`, and for Kubernetes: `resources.rs` |
 //! | what the bytes are | `render.rs`, `templates.rs`, `manifest.rs` |
 //! | what names them | `release.rs` |
 
@@ -24,6 +24,7 @@ pub mod manifest;
 pub mod parts;
 pub mod release;
 pub mod render;
+pub mod resources;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sent;

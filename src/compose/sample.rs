@@ -322,6 +322,8 @@ fn machine(name: NodeName) -> Node {
         hold: None,
         pins: BTreeSet::new(),
         site: None,
+        location: Default::default(),
+        gateway: None,
     }
 }
 

@@ -11,12 +11,27 @@ use zeroize::Zeroizing;
 use super::bundle::Content;
 use super::files::{Files, mode_of};
 use super::identities::{authorities, identity, pins};
-use super::manifest::SiteManifest;
+use super::manifest::{FileEntry, Manifest, SiteManifest};
 use super::{ComposeError, World};
 use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
-use crate::provision::certificate;
+use crate::provision::{Identity, certificate};
 use crate::signals::site::{Map, Peer, Peers, Pins, Scrape, Site, Watched};
 use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
+
+/// The file of the daemon's configuration.
+pub const CONFIG: &str = "site.toml";
+/// The file of the other sites.
+pub const PEERS: &str = "peers.toml";
+/// The file of the mesh's authorities.
+pub const AUTHORITIES: &str = "authorities.pem";
+
+/// A file of the site's in a release, by its name.
+#[must_use]
+pub fn file<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a FileEntry> {
+    let service = manifest.services.get(SERVICE)?;
+    let path = path(name);
+    service.files.iter().find(|file| file.path.as_str() == path)
+}
 
 /// A content that many machines get.
 #[derive(Debug)]
@@ -54,7 +69,7 @@ impl Shared {
     pub(super) fn of(world: &World<'_>) -> Result<Self, ComposeError> {
         let authorities = authorities(world);
         let mut knows = authorities.iter().map(|one| one.serial).max().unwrap_or(0);
-        let trust = world.mesh.signals.as_ref().map(|signals| signals.trust);
+        let trust = world.mesh.signals.as_ref().map(|signals| signals.trust());
         let by_pin = trust.unwrap_or_default() == crate::words::PeerTrust::Pin;
         let mut peers = Vec::new();
         for node in world.mesh.nodes.values() {
@@ -78,21 +93,79 @@ impl Shared {
             why,
         };
         let peers = Peers::new(peers).write().map_err(|e| all(e.to_string()))?;
-        let pems = authorities
-            .iter()
-            .map(|one| certificate::pem(&one.certificate));
-        let more = world
-            .mesh
-            .signals
-            .iter()
-            .map(|signals| signals.authorities.clone());
         Ok(Self {
             peers: SharedFile::of(peers),
-            authorities: SharedFile::of(pems.chain(more).collect()),
+            authorities: SharedFile::of(authorities_pem(world)),
             watches: watches(world),
             knows,
         })
     }
+}
+
+/// The certificates of all authorities that sites trust, as PEM: the mesh's own, and those that the declaration adds.
+#[must_use]
+pub fn authorities_pem(world: &World<'_>) -> String {
+    let own = authorities(world).into_iter();
+    let own = own.map(|one| certificate::pem(&one.certificate));
+    let signals = world.mesh.signals.iter();
+    let more = signals.map(|signals| signals.authorities.clone());
+    own.chain(more).collect()
+}
+
+/// What the site of a machine should be, as far as its daemon looks at it.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Its configuration.
+    pub config: Site,
+    /// The SHA-256 of its certificate; absent: that is made elsewhere.
+    pub certificate: Option<Digest>,
+    /// Of the list of sites; the list itself is [`peers`].
+    pub peers: Digest,
+    /// Of the mesh's authorities.
+    pub authorities: Digest,
+}
+
+/// What the site of a machine should be; `None`: it gets none, or has no identity yet.
+///
+/// # Errors
+/// When it cannot be composed.
+pub fn wanted(world: &World<'_>, node: &Node) -> Result<Option<Wanted>, ComposeError> {
+    let Some(signals) = &world.mesh.signals else {
+        return Ok(None);
+    };
+    let Some(identity) = sent_identity(world, node) else {
+        return Ok(None);
+    };
+    let shared = world.shared()?;
+    Ok(Some(Wanted {
+        config: config(world, node, signals)?,
+        certificate: identity.map(Identity::pin),
+        peers: shared.peers.digest,
+        authorities: shared.authorities.digest,
+    }))
+}
+
+/// The list of sites, which is the same for all of them.
+///
+/// # Errors
+/// When it cannot be composed.
+pub fn peers(world: &World<'_>) -> Result<Peers, ComposeError> {
+    let bytes = &world.shared()?.peers.bytes;
+    Peers::read(bytes).map_err(|e| ComposeError::Site {
+        node: "every machine".to_owned(),
+        why: e.to_string(),
+    })
+}
+
+/// The identity that a machine is sent as a site, `None` within where it has one of its own there; `None`: it is sent no site,
+/// or has no identity yet.
+fn sent_identity<'a>(world: &World<'a>, node: &Node) -> Option<Option<&'a Identity>> {
+    let identity = match node.has_own_identity() {
+        true => None,
+        false => identity(world, &node.name),
+    };
+    let is_sent = node.is_sent_a_site() && (identity.is_some() || node.site.is_some());
+    is_sent.then_some(identity)
 }
 
 /// The site of a machine: the service that it is delivered as, with whatever it shares in `files` already, and what its
@@ -105,22 +178,15 @@ pub(super) fn site(
     let Some(signals) = &world.mesh.signals else {
         return Ok(None);
     };
-    let identity = match node.has_own_identity() {
-        true => None,
-        false => identity(world, &node.name),
-    };
-    if !node.is_sent_a_site() || (identity.is_none() && node.site.is_none()) {
+    let Some(identity) = sent_identity(world, node) else {
         return Ok(None);
-    }
+    };
     let failed = |why: String| ComposeError::Site {
         node: node.name.to_string(),
         why,
     };
     let shared = world.shared()?;
-    for (name, file) in [
-        ("peers.toml", &shared.peers),
-        ("authorities.pem", &shared.authorities),
-    ] {
+    for (name, file) in [(PEERS, &shared.peers), (AUTHORITIES, &shared.authorities)] {
         let size = u64::try_from(file.bytes.len()).unwrap_or(u64::MAX);
         let content = || Content::Bytes(Arc::clone(&file.bytes));
         let path = path(name);
@@ -137,7 +203,7 @@ pub(super) fn site(
     let config = config(world, node, signals)?
         .write()
         .map_err(|e| failed(e.to_string()))?;
-    files.add(path("site.toml"), 0o644, owner, config.as_bytes(), None)?;
+    files.add(path(CONFIG), 0o644, owner, config.as_bytes(), None)?;
     if let Some(identity) = identity {
         let certificate = certificate::pem(&identity.certificate);
         let pem = certificate.as_bytes();
@@ -157,7 +223,7 @@ fn config(world: &World<'_>, node: &Node, signals: &Signals) -> Result<Site, Com
     let name = world.mesh.name.clone();
     let mut site = Site::new(name, node.name.clone(), signals.state.clone());
     site.mode = signals.mode.unwrap_or_default();
-    site.trust = signals.trust;
+    site.trust = signals.trust();
     site.port = signals.port;
     site.settings = signals.settings.clone();
     if let Some(files) = &node.site {

@@ -12,8 +12,9 @@ use super::circle::Graph;
 use super::service_signals::ServiceSignals;
 use crate::kinds::{Endpoint, Provider, Runs, Wants};
 use crate::words::{
-    AbsolutePath, Command, Digest, MeshName, NodeName, PeerTrust, ReleasePath, ScrapeUrl,
-    SecretName, ServiceName, Settings, SignalMode, Tag,
+    AbsolutePath, ApiGeneration, Command, Digest, GatewayEndpoint, GridId, MeshName, NodeName,
+    ObjectName, PeerTrust, Region, ReleasePath, ScrapeUrl, SecretName, Seed, ServiceName, Settings,
+    SignalMode, Tag, Zone,
 };
 
 /// A mesh: all the machines of one declaration.
@@ -40,8 +41,8 @@ pub struct Mesh {
 pub struct Signals {
     /// Absent: none is rendered, which gossips.
     pub mode: Option<SignalMode>,
-    /// By what sites know each other.
-    pub trust: PeerTrust,
+    /// By what sites know each other, where that is said: see [`Signals::trust`].
+    pub declared_trust: Option<PeerTrust>,
     /// Where sites listen, one port for the mesh.
     pub port: u16,
     /// The folder of what outlives a release: evidence, overlay, status.
@@ -62,6 +63,67 @@ pub struct Signals {
     pub settings: Settings,
     /// Certificates of authorities besides the mesh's own, as PEM; empty: there are none.
     pub authorities: String,
+    /// The network's own id.
+    pub grid_id: Option<GridId>,
+    /// Where a machine is that does not say so itself.
+    pub location: Location,
+    /// Where SWIM begins.
+    pub seeds: Vec<Seed>,
+    /// How the mesh's signals are written as Kubernetes resources.
+    pub resources: Resources,
+}
+
+impl Signals {
+    /// By what sites know each other.
+    #[must_use]
+    pub fn trust(&self) -> PeerTrust {
+        self.declared_trust.unwrap_or_default()
+    }
+}
+
+/// The most seeds of a mesh: as many as the resource definitions take.
+pub const MOST_SEEDS: usize = 1024;
+
+/// Where a site is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Location {
+    /// In which region.
+    pub region: Option<Region>,
+    /// Where in it.
+    pub zone: Option<Zone>,
+}
+
+impl Location {
+    /// This, or `other` where it says no region. A zone is one of its region: it never comes from elsewhere.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        match (&self.region, &self.zone) {
+            (None, None) => other.clone(),
+            (None, Some(zone)) => Self {
+                region: other.region.clone(),
+                zone: Some(zone.clone()),
+            },
+            (Some(_), _) => self.clone(),
+        }
+    }
+}
+
+/// How the mesh's signals are written as Kubernetes resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resources {
+    /// Under which group, version and names of fields.
+    pub generation: ApiGeneration,
+    /// Where the Secrets are.
+    pub namespace: ObjectName,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        Self {
+            generation: ApiGeneration::default(),
+            namespace: ObjectName::known("grid-system"),
+        }
+    }
 }
 
 /// Somebody who may open the stored secrets, besides the operator whose identity made the store.
@@ -111,6 +173,10 @@ pub struct Node {
     /// The pins of its site, where the identity of that is made elsewhere. Empty: grid makes its identity, or the mesh's trust
     /// needs none.
     pub pins: BTreeSet<Digest>,
+    /// Where it is, as far as it says so itself.
+    pub location: Location,
+    /// Where its gateway is reached, if it has one.
+    pub gateway: Option<GatewayEndpoint>,
     /// Where on it the identity of its site lies, made elsewhere; grid then sends it the rest of a site. Absent with `pins`:
     /// grid sends it no site at all.
     pub site: Option<SiteFiles>,
@@ -377,6 +443,13 @@ impl Default for Limits {
 }
 
 impl Mesh {
+    /// Where a machine is: as it says itself, else as the mesh says of all.
+    #[must_use]
+    pub fn location(&self, node: &Node) -> Location {
+        let mesh = self.signals.as_ref().map(|signals| &signals.location);
+        node.location.or(mesh.unwrap_or(&Location::default()))
+    }
+
     /// What the mesh says of signals, and the name of the service that sites are delivered as.
     #[must_use]
     pub fn site_service(&self) -> Option<(&Signals, ServiceName)> {
@@ -456,6 +529,21 @@ mod tests {
         for wrong in ["", ":", "a:", "a:b:c", "-x", "a b", "a\nb"] {
             assert_eq!(Owner::parse(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_zone_never_comes_from_another_region() {
+        let place = |region: Option<&str>, zone: Option<&str>| Location {
+            region: region.map(|text| Region::new(text).unwrap()),
+            zone: zone.map(|text| Zone::new(text).unwrap()),
+        };
+        let mesh = place(Some("eu"), Some("eu-1"));
+        assert_eq!(place(None, None).or(&mesh), mesh);
+        assert_eq!(place(Some("us"), None).or(&mesh), place(Some("us"), None));
+        assert_eq!(
+            place(None, Some("eu-2")).or(&mesh),
+            place(Some("eu"), Some("eu-2"))
+        );
     }
 
     #[test]

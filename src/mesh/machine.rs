@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::declaration::{CourierKind, Hold, Node, SiteFiles};
+use super::declaration::{CourierKind, Hold, Location, Node, SiteFiles};
 use super::input::Input;
 use super::items::Items;
 use super::load::named;
 use super::place::{At, Place, Problem};
-use super::raw;
+use super::raw::{self, GatewayTls};
 use super::reader::read;
 use super::text::{LocalPath, Pin};
-use crate::words::{AbsolutePath, Digest, MOST_PINS, MeshName, NodeName, Tag};
+use crate::words::{
+    AbsolutePath, Digest, EndpointTls, GatewayEndpoint, MOST_PINS, MeshName, NodeName, Tag,
+};
 
 /// What a machine's paths depend on.
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +125,59 @@ fn node(
         }),
         pins: pins(raw.pins, problems),
         site: raw.site.and_then(|site| site_files(site, problems)),
+        location: Location {
+            region: raw.region,
+            zone: raw.zone,
+        },
+        gateway: raw.gateway.and_then(|raw| gateway(raw, problems)),
+    })
+}
+
+/// Where a gateway is reached.
+fn gateway(raw: At<raw::Gateway>, problems: &mut Vec<Problem>) -> Option<GatewayEndpoint> {
+    let place = raw.place;
+    let spoken = match raw.value {
+        raw::Gateway::Address(address) => {
+            return Some(GatewayEndpoint {
+                address: address.0,
+                tls: None,
+            });
+        }
+        raw::Gateway::Spoken(spoken) => spoken,
+    };
+    let mut wrong = |message: &str, help: &str| {
+        // What is there but wrong has been reported as that.
+        if !problems.iter().any(|known| known.is_in(place)) {
+            problems.push(Problem::new(place, message, help));
+        }
+        None
+    };
+    let Some(address) = spoken.address else {
+        return wrong(
+            "a gateway has an address",
+            "write `{ address = \"gateway.example.net:443\", … }`",
+        );
+    };
+    let tls = match (spoken.tls, spoken.server_name) {
+        (None, None) => None,
+        (Some(GatewayTls::Plaintext), None) => Some(EndpointTls::Plaintext),
+        (Some(GatewayTls::Mutual), Some(server_name)) => Some(EndpointTls::Mutual { server_name }),
+        (Some(GatewayTls::Mutual), None) => {
+            return wrong(
+                "with mutual TLS it has to be said which name the gateway's certificate is for",
+                "add `serverName = \"…\"`",
+            );
+        }
+        (None | Some(GatewayTls::Plaintext), Some(_)) => {
+            return wrong(
+                "`serverName` is the name in the gateway's certificate, and there is none without mutual TLS",
+                "add `tls = \"mutual\"`, or take `serverName` away",
+            );
+        }
+    };
+    Some(GatewayEndpoint {
+        address: address.0,
+        tls,
     })
 }
 

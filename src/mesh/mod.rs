@@ -34,8 +34,8 @@ mod text;
 
 pub use declaration::{
     Become, Consumption, CourierKind, FileContent, FileDeclaration, FileMode, FilePath, Hold,
-    Limits, Mesh, Move, Node, Owner, Provides, Recipient, SecretSource, Service, Signals,
-    SiteFiles,
+    Limits, Location, Mesh, Move, Node, Owner, Provides, Recipient, Resources, SecretSource,
+    Service, Signals, SiteFiles,
 };
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};

@@ -11,11 +11,12 @@ use serde::Deserialize;
 use super::declaration::{Become, CourierKind, Move};
 use super::place::At;
 use super::text::{
-    AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metric, Metrics, Mode, OwnerAndGroup,
-    Pin, Reason, Store, Transport, Trust, User, Variable, Versions,
+    Address, AgeKey, Day, Host, Limit, LocalPath, Login, Machines, Metric, Metrics, Mode,
+    OwnerAndGroup, Pin, Reason, Store, Transport, Trust, User, Variable, Versions,
 };
 use crate::words::{
-    AbsolutePath, Capacity, Command, MeshName, NodeName, SecretName, ServiceName, Settings, Tag,
+    AbsolutePath, ApiVersion, Capacity, Command, FieldNames, GridId, MeshName, NodeName,
+    ObjectName, Region, SecretName, Seed, ServiceName, Settings, Tag, Zone,
 };
 
 /// The keys of the whole declaration.
@@ -82,6 +83,34 @@ pub(super) struct Signals {
     pub authorities: Option<At<LocalPath>>,
     /// Intervals and limits of the daemons, where they are not the usual ones.
     pub settings: Option<Settings>,
+    /// The network's own id, in the resources that are rendered.
+    #[serde(rename = "gridId")]
+    pub grid_id: Option<GridId>,
+    /// The region of machines that name none.
+    pub region: Option<Region>,
+    /// The zone of machines that name no region and no zone.
+    pub zone: Option<Zone>,
+    /// Where membership begins: `host:port`, `[v6]:port`, a name, with the port 7946 where none is named; at most 1024.
+    #[schemars(length(max = 1024))]
+    pub seeds: Option<At<Vec<Seed>>>,
+    /// How the mesh is written as Kubernetes resources.
+    pub resources: Option<Resources>,
+}
+
+/// How the mesh is written as Kubernetes resources, by `grid signals render` and `grid signals crd`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Resources {
+    /// Their group; absent: `grid.praxis-proxy.io`.
+    pub group: Option<ObjectName>,
+    /// Their version; absent: `v1alpha1`.
+    pub version: Option<ApiVersion>,
+    /// Which names fields have: "new" (`swimKeySecretRef`, `gatewayEndpoint`) or "old" (`swimKeyRef`, `egress`); absent:
+    /// "new".
+    #[serde(rename = "fieldNames")]
+    pub field_names: Option<FieldNames>,
+    /// The namespace of the Secrets; absent: `grid-system`.
+    pub namespace: Option<ObjectName>,
 }
 
 /// The mesh itself.
@@ -154,6 +183,13 @@ pub(super) struct Node {
     /// The pins of its site, at most two, where its identity is made elsewhere: the SHA-256 of its certificate, 64
     /// hexadecimal digits. Grid then sends it no site, unless `site` says where the identity lies on it.
     pub pins: Option<At<Vec<Pin>>>,
+    /// The region that its site is in; absent: that of `[signals]`.
+    pub region: Option<Region>,
+    /// The zone that its site is in; absent: that of `[signals]`, unless the machine names a region.
+    pub zone: Option<Zone>,
+    /// Where its gateway is reached: `host:port`, with the port 443 where none is named, or
+    /// `{ address = "…", tls = "mutual", serverName = "…" }`.
+    pub gateway: Option<At<Gateway>>,
     /// Where on the machine the identity of its site lies, if it is made elsewhere: grid then sends the rest of a site. Under
     /// "pin" the machine has `pins` too.
     pub site: Option<At<SiteFiles>>,
@@ -189,6 +225,13 @@ impl Node {
             hold: or(self.hold, &defaults.hold),
             pins: self.pins,
             site: self.site,
+            // A zone is one of its region: the two are taken together.
+            zone: match self.region {
+                Some(_) => self.zone,
+                None => or(self.zone, &defaults.zone),
+            },
+            region: or(self.region, &defaults.region),
+            gateway: or(self.gateway, &defaults.gateway),
         }
     }
 }
@@ -266,6 +309,64 @@ impl<'de> Deserialize<'de> for Hold {
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Hold, A::Error> {
                 HoldUntil::deserialize(serde::de::value::MapAccessDeserializer::new(map))
                     .map(Hold::Until)
+            }
+        }
+        deserializer.deserialize_map(Either)
+    }
+}
+
+/// Where a gateway is reached: an address, or a table that says how it is spoken to.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub(super) enum Gateway {
+    /// Its host and port.
+    Address(Address),
+    /// Its host and port, and how it is spoken to.
+    Spoken(SpokenGateway),
+}
+
+/// Where a gateway is reached, and how it is spoken to.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpokenGateway {
+    /// Its host and port; the port is 443 where none is named.
+    #[schemars(required)]
+    pub address: Option<Address>,
+    /// "mutual": mutual TLS, in which it shows a certificate for `serverName`; "plaintext": no TLS.
+    pub tls: Option<GatewayTls>,
+    /// The name in its certificate; with `tls = "mutual"`.
+    #[serde(rename = "serverName")]
+    pub server_name: Option<ObjectName>,
+}
+
+/// How a gateway is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum GatewayTls {
+    /// Mutual TLS.
+    Mutual,
+    /// No TLS.
+    Plaintext,
+}
+
+// Not derived, for the reason that `Hold` is not.
+impl<'de> Deserialize<'de> for Gateway {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::IntoDeserializer as _;
+        struct Either;
+        impl<'de> serde::de::Visitor<'de> for Either {
+            type Value = Gateway;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(
+                    "a host and port in quotes, or `{ address = \"…\", tls = \"mutual\", serverName = \"…\" }`",
+                )
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Gateway, E> {
+                Address::deserialize(text.into_deserializer()).map(Gateway::Address)
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Gateway, A::Error> {
+                SpokenGateway::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    .map(Gateway::Spoken)
             }
         }
         deserializer.deserialize_map(Either)

@@ -5,7 +5,9 @@ use std::io::Read as _;
 
 use camino::Utf8Path;
 
-use super::declaration::{FileContent, FileDeclaration, FileMode, FilePath, Signals};
+use super::declaration::{
+    FileContent, FileDeclaration, FileMode, FilePath, Location, MOST_SEEDS, Resources, Signals,
+};
 use super::input::{Input, Table};
 use super::items::Items;
 use super::machine::{Machines, Surroundings};
@@ -14,7 +16,7 @@ use super::raw;
 use super::reader::read as read_into;
 use super::service::limits;
 use super::text::LocalPath;
-use crate::words::{AbsolutePath, Command, MeshName, PeerTrust, SIGNALS_PORT};
+use crate::words::{AbsolutePath, ApiGeneration, Command, MeshName, PeerTrust, SIGNALS_PORT, Seed};
 
 /// The service that a site is delivered as; a declaration with `[signals]` has no other of this name.
 pub const SERVICE: &str = "site";
@@ -64,8 +66,8 @@ pub(super) fn read(
         }
     };
     let usual_check = || Command::new(CHECK.map(str::to_owned).to_vec()).ok();
-    let trust = raw.trust.map(|trust| trust.0).unwrap_or_default();
-    if trust == PeerTrust::Pin {
+    let declared_trust = raw.trust.map(|trust| trust.0);
+    if declared_trust.unwrap_or_default() == PeerTrust::Pin {
         sites_have_pins(machines, problems);
     }
     let authorities = raw.authorities.map(|path| {
@@ -79,7 +81,7 @@ pub(super) fn read(
     Some(Signals {
         authorities: authorities.unwrap_or_default(),
         mode: raw.mode.map(|mode| mode.0),
-        trust,
+        declared_trust,
         port: raw.port.map_or(SIGNALS_PORT, |port| port.0),
         state,
         owner: raw.owner.map(|owner| owner.0),
@@ -89,6 +91,13 @@ pub(super) fn read(
         remove: raw.remove,
         limits: limits(raw.limits),
         settings,
+        grid_id: raw.grid_id,
+        location: Location {
+            region: raw.region,
+            zone: raw.zone,
+        },
+        seeds: seeds(raw.seeds, problems),
+        resources: resources(raw.resources),
     })
 }
 
@@ -127,6 +136,38 @@ fn read_authorities(path: &Utf8Path) -> Result<String, String> {
     }
     let lines = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
     Ok(pem::encode_many_config(&found, lines))
+}
+
+fn seeds(raw: Option<At<Vec<Seed>>>, problems: &mut Vec<Problem>) -> Vec<Seed> {
+    let Some(raw) = raw else {
+        return Vec::new();
+    };
+    if raw.value.len() > MOST_SEEDS {
+        problems.push(Problem::new(
+            raw.place,
+            format!(
+                "a mesh has at most {MOST_SEEDS} seeds, and this has {}",
+                raw.value.len()
+            ),
+            "a few that are nearly always there are enough: the others are learnt from them",
+        ));
+    }
+    raw.value
+}
+
+fn resources(raw: Option<raw::Resources>) -> Resources {
+    let usual = Resources::default();
+    let Some(raw) = raw else {
+        return usual;
+    };
+    Resources {
+        generation: ApiGeneration {
+            group: raw.group.unwrap_or(usual.generation.group),
+            version: raw.version.unwrap_or(usual.generation.version),
+            field_names: raw.field_names.unwrap_or(usual.generation.field_names),
+        },
+        namespace: raw.namespace.unwrap_or(usual.namespace),
+    }
 }
 
 impl Signals {

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use super::declaration::{FileMode, Owner};
 use crate::kinds::UserName;
-use crate::words::{Digest, MetricName, NodeName, PeerTrust, ScrapeUrl, SignalMode, Tag};
+use crate::words::{
+    Digest, GATEWAY_PORT, MetricName, NodeName, PeerTrust, ScrapeUrl, Seed, SeedError, SignalMode,
+    Tag,
+};
 
 /// The longest host name or address, in bytes (RFC 1123 allows 253).
 const LONGEST_HOST: usize = 253;
@@ -175,6 +178,14 @@ text!(
     deserialize_str,
     MetricName::new,
     { "type": "string", "pattern": "^[a-zA-Z_:][a-zA-Z0-9_:]*$", "maxLength": 256 }
+);
+text!(
+    /// Where a gateway is reached.
+    Address(Seed),
+    "a host and port, in quotes",
+    deserialize_str,
+    address,
+    { "type": "string", "minLength": 1, "maxLength": 260 }
 );
 text!(
     /// Which versions of grid may push it.
@@ -350,6 +361,10 @@ fn store(text: &str) -> Result<(), String> {
         ),
         _ => Err("the store is \"sled\"".into()),
     }
+}
+
+fn address(text: &str) -> Result<Seed, SeedError> {
+    Seed::parse(text, GATEWAY_PORT)
 }
 
 fn versions(text: &str) -> Result<semver::VersionReq, String> {

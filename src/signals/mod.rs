@@ -20,12 +20,12 @@ pub mod measure;
 mod number;
 pub mod observation;
 pub mod overlay;
+pub mod own;
 pub mod query;
 pub mod reading;
 pub mod response;
 pub mod row;
 pub mod score;
-pub mod seed;
 pub mod site;
 
 #[cfg(test)]

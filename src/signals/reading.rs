@@ -177,7 +177,7 @@ fn is_accepted(sample: &Sample<'_, '_>, accepted: &Accepted) -> Result<(), Refus
 }
 
 /// How old a sample is by its own machine's clock, in milliseconds.
-fn age(sample: &Sample<'_, '_>, date: EpochMs) -> Result<i64, Refusal> {
+pub(super) fn age(sample: &Sample<'_, '_>, date: EpochMs) -> Result<i64, Refusal> {
     let age = date.since(sample.stamp.ok_or(Refusal::NoStamp)?);
     if age < -SLACK_MS {
         Err(Refusal::Future)
@@ -188,7 +188,11 @@ fn age(sample: &Sample<'_, '_>, date: EpochMs) -> Result<i64, Refusal> {
     }
 }
 
-fn row(site: &NodeName, sample: &Sample<'_, '_>, stamp: EpochMs) -> Result<Row, Refusal> {
+pub(super) fn row(
+    site: &NodeName,
+    sample: &Sample<'_, '_>,
+    stamp: EpochMs,
+) -> Result<Row, Refusal> {
     let of = |name: &str| {
         let label = sample.labels.iter().find(|label| label.name == name);
         label.map(|label| label.value.as_ref())

@@ -7,10 +7,11 @@
 //! | `admission`, `listener`, `patient` | connections, their bounds and their ends |
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
-//! | `scraper`, `poller`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `scraper`, `poller`, `dial`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `read` | what a site shows to whoever asks by hand |
 //! | `gateway` | the other end of a report: a gateway that is driven by scripts |
 //! | `checked` | whether it runs as declared, for a push's check |
-//! | `watch`, `restart` | files that change: taken up live, or exit 75 |
+//! | `watch`, `restart`, `difference` | files that change: taken up live, or exit 75 |
 //! | `keeper`, `state` | the overlay; the daemon's files |
 //! | `metrics`, `shown`, `outcomes`, `notify` | counters and who reads them, what is news, systemd |
 //!
@@ -22,6 +23,8 @@ mod admission;
 mod board;
 mod checked;
 mod config;
+mod dial;
+mod difference;
 mod fetch;
 mod gateway;
 mod identity;
@@ -34,6 +37,7 @@ mod notify;
 mod outcomes;
 mod patient;
 mod poller;
+mod read;
 mod restart;
 mod run;
 mod scraper;
@@ -47,7 +51,10 @@ mod writer;
 
 pub use checked::{Unmet, check};
 pub use config::ConfigError;
+pub use dial::PollError;
+pub use difference::{Given, Live, difference, peers as peers_differ};
 pub use gateway::{Endpoint, Replied, SendError};
+pub use read::{Asked, ReadError, Shown, read};
 pub use restart::Restart;
 pub use run::{Ended, RunError, run};
 pub use state::{SiteStatus, StateFolder, evidence_in};

@@ -5,24 +5,18 @@
 //! next turn. What a peer said before stays until it is 120 s old.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustls::CertificateError;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
-use tokio_rustls::TlsConnector;
 
-use super::address::is_special;
 use super::board::Board;
 use super::config::Loaded;
-use super::fetch::{Answer, FetchError, get};
+use super::dial::{Dial, PollError};
+use super::fetch::Answer;
 use super::membership::{Member, Membership};
 use super::metrics::Metrics;
 use super::outcomes::Outcomes;
@@ -31,102 +25,11 @@ use super::tls::Credentials;
 use crate::signals::EpochMs;
 use crate::signals::contract::Accepted;
 use crate::signals::exposition::Limits;
-use crate::signals::reading::{AnswerError, Pulled, read};
-use crate::signals::site::Settings;
-use crate::words::PeerHost;
+use crate::signals::reading::{Pulled, read};
 
 /// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it three to five
 /// quarters of that. Together they outlast a peer's restart, so that a renewal fails no poll.
 const BACK_OFF: Duration = Duration::from_secs(1);
-
-/// The most addresses of a name that are tried in one attempt.
-const MOST_ADDRESSES: usize = 8;
-
-/// Why a poll gave nothing.
-#[derive(Debug, thiserror::Error)]
-enum PollError {
-    #[error("no answer in time")]
-    Timeout,
-    #[error("connection refused")]
-    Refused,
-    #[error("{0}")]
-    Transport(String),
-    #[error("it answers with {0}")]
-    Server(hyper::StatusCode),
-    #[error("it answers with {0}")]
-    Status(hyper::StatusCode),
-    #[error("{0}")]
-    Identity(String),
-    #[error("{0} is not an address of a peer: loopback, link-local or of a cloud's metadata")]
-    Address(SocketAddr),
-    #[error("the answer is larger than {0} bytes")]
-    TooLarge(usize),
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-}
-
-impl PollError {
-    /// The word for the label `outcome` of `grid_peer_poll_total`.
-    fn outcome(&self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Refused => "refused",
-            Self::Transport(_) => "transport",
-            Self::Server(_) => "server_error",
-            Self::Status(_) => "status",
-            Self::Identity(_) => "identity",
-            Self::Address(_) => "address",
-            Self::TooLarge(_) | Self::Answer(AnswerError::Exposition(_)) => "too_large",
-            Self::Answer(AnswerError::NoDate) => "no_date",
-        }
-    }
-
-    fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::Timeout | Self::Refused | Self::Transport(_) | Self::Server(_)
-        )
-    }
-}
-
-impl From<io::Error> for PollError {
-    fn from(error: io::Error) -> Self {
-        let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref());
-        match (of_tls, error.kind()) {
-            (Some(rustls::Error::InvalidCertificate(why)), _) => Self::Identity(match why {
-                // Its own text is for programmers; the cause says who is refused.
-                CertificateError::Other(other) => other.0.to_string(),
-                why => why.to_string(),
-            }),
-            (_, io::ErrorKind::ConnectionRefused) => Self::Refused,
-            (_, io::ErrorKind::TimedOut) => Self::Timeout,
-            _ => Self::Transport(error.to_string()),
-        }
-    }
-}
-
-impl From<FetchError> for PollError {
-    fn from(error: FetchError) -> Self {
-        match error {
-            FetchError::TooLarge(most) => Self::TooLarge(most),
-            other => Self::Transport(chain(&other)),
-        }
-    }
-}
-
-/// An error with its causes: hyper says of itself only that the connection failed.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text
-}
 
 /// The poller.
 pub struct Poller {
@@ -240,24 +143,16 @@ impl Poller {
         loaded: &Loaded,
     ) -> Result<(Pulled, EpochMs), PollError> {
         let (site, settings) = (&loaded.site, &loaded.site.settings);
-        let stream = connect(&member.host, site.port, settings).await?;
-        let config = self.credentials.client(&member.name);
-        let config = config.map_err(|error| PollError::Transport(error.to_string()))?;
-        let name = format!("{}.grid.internal", member.name);
-        let name =
-            ServerName::try_from(name).map_err(|error| PollError::Transport(error.to_string()))?;
-        let stream = TlsConnector::from(Arc::new(config))
-            .connect(name.clone(), stream)
-            .await?;
         let most = usize::try_from(settings.poll_bytes).unwrap_or(usize::MAX);
-        let authority = format!("{}.grid.internal:{}", member.name, site.port);
-        let answer = get(stream, &authority, SIGNALS, most).await?;
-        if answer.status.is_server_error() {
-            return Err(PollError::Server(answer.status));
-        }
-        if answer.status != hyper::StatusCode::OK {
-            return Err(PollError::Status(answer.status));
-        }
+        let dial = Dial {
+            site: &member.name,
+            host: &member.host,
+            port: site.port,
+            path: SIGNALS,
+            most,
+            may_be_special: settings.special_addresses,
+        };
+        let answer = dial.get(&self.credentials).await?;
         let accepted = loaded.accepted.clone();
         take(member, answer, accepted, most).await
     }
@@ -283,31 +178,4 @@ async fn take(
         .await
         .map_err(|_| PollError::Transport("the daemon is ending".to_owned()))??;
     Ok((pulled, at))
-}
-
-/// Connects to the first address that answers; a name is resolved anew each time.
-async fn connect(host: &PeerHost, port: u16, settings: &Settings) -> Result<TcpStream, PollError> {
-    let addresses: Vec<SocketAddr> = match host {
-        PeerHost::Address(address) => vec![SocketAddr::new(*address, port)],
-        PeerHost::Name(name) => tokio::net::lookup_host((name.as_ref(), port))
-            .await
-            .map_err(|error| PollError::Transport(format!("{name} cannot be resolved: {error}")))?
-            .take(MOST_ADDRESSES)
-            .collect(),
-    };
-    let mut failed = PollError::Transport("its name has no address".to_owned());
-    for address in addresses {
-        if is_special(address.ip()) && !settings.special_addresses {
-            failed = PollError::Address(address);
-            continue;
-        }
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => failed = error.into(),
-        }
-    }
-    Err(failed)
 }

@@ -34,24 +34,25 @@ impl fmt::Display for Restart {
     }
 }
 
-/// Whether the daemon that runs as `running`, with the certificate `own`, has to be restarted for `declared`, whose
-/// certificate is `theirs`.
+/// Every reason for which the daemon that runs as `running`, with the certificate `own`, has to be restarted for `declared`,
+/// whose certificate is `theirs`; none: it takes all of it up live.
 #[must_use]
-pub fn restart(
+pub fn restarts(
     running: &Site,
     own: Option<Digest>,
     declared: &Site,
     theirs: Option<Digest>,
-) -> Option<Restart> {
+) -> Vec<Restart> {
+    let mut why = Vec::new();
     if declared.mode != running.mode {
-        return Some(Restart::Mode(declared.mode));
+        why.push(Restart::Mode(declared.mode));
     }
     if running.mode == SignalMode::Poll {
         if declared.trust != running.trust {
-            return Some(Restart::Trust(declared.trust));
+            why.push(Restart::Trust(declared.trust));
         }
         if running.trust == PeerTrust::Pin && own != theirs {
-            return Some(Restart::Identity);
+            why.push(Restart::Identity);
         }
     }
     let places = [
@@ -62,8 +63,21 @@ pub fn restart(
         ("metrics", running.metrics != declared.metrics),
         ("settings", running.settings != declared.settings),
     ];
-    let changed = places.into_iter().find(|(_, changed)| *changed);
-    changed.map(|(key, _)| Restart::Place(key))
+    let changed = places.into_iter().filter(|(_, changed)| *changed);
+    why.extend(changed.map(|(key, _)| Restart::Place(key)));
+    why
+}
+
+/// Whether the daemon that runs as `running`, with the certificate `own`, has to be restarted for `declared`, whose
+/// certificate is `theirs`.
+#[must_use]
+pub fn restart(
+    running: &Site,
+    own: Option<Digest>,
+    declared: &Site,
+    theirs: Option<Digest>,
+) -> Option<Restart> {
+    restarts(running, own, declared, theirs).into_iter().next()
 }
 
 #[cfg(test)]

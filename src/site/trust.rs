@@ -66,7 +66,8 @@ enum Usage {
 /// Whom this site knows, at one moment. Replaced as a whole when a file changes.
 #[derive(Debug)]
 pub struct Known {
-    site: NodeName,
+    /// Who it is itself; none: somebody who is no site, and only dials.
+    site: Option<NodeName>,
     own: Digest,
     trust: PeerTrust,
     peers: BTreeMap<NodeName, Pins>,
@@ -93,11 +94,32 @@ impl Known {
             .map(|peer| (peer.name.clone(), peer.pins.clone()))
             .collect();
         Self {
-            site,
+            site: Some(site),
             own,
             trust,
             peers,
             by_pin,
+            authorities,
+            algorithms: rustls::crypto::ring::default_provider().signature_verification_algorithms,
+        }
+    }
+
+    /// Whom somebody knows who asks `site` alone, be it with the site's own certificate: by these pins, or by these
+    /// authorities.
+    #[must_use]
+    pub fn one(
+        site: NodeName,
+        own: Digest,
+        trust: PeerTrust,
+        pins: Pins,
+        authorities: Vec<TrustAnchor<'static>>,
+    ) -> Self {
+        Self {
+            site: None,
+            by_pin: pins.iter().map(|pin| (*pin, site.clone())).collect(),
+            peers: BTreeMap::from([(site, pins)]),
+            own,
+            trust,
             authorities,
             algorithms: rustls::crypto::ring::default_provider().signature_verification_algorithms,
         }
@@ -143,7 +165,7 @@ impl Known {
                 let Spiffe::Site(name) = leaf.spiffe else {
                     return Err(Stranger::Nameless);
                 };
-                if name == self.site {
+                if self.site.as_ref() == Some(&name) {
                     return Err(Stranger::Impostor);
                 }
                 if !self.peers.contains_key(&name) {

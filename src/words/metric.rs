@@ -10,7 +10,7 @@ use super::name::name;
 pub const LONGEST_NAME: usize = 256;
 
 /// The longest DNS-1123 subdomain, in bytes.
-const LONGEST_SUBDOMAIN: usize = 253;
+pub(super) const LONGEST_SUBDOMAIN: usize = 253;
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +63,7 @@ fn check_label(text: &str) -> Result<(), MetricNameError> {
     check(text, is_label_byte, MetricNameError::Label)
 }
 
-fn check_subdomain(text: &str) -> Result<(), MetricNameError> {
+pub(super) fn check_subdomain(text: &str) -> Result<(), MetricNameError> {
     if text.len() > LONGEST_SUBDOMAIN {
         return Err(MetricNameError::TooLong(LONGEST_SUBDOMAIN));
     }
@@ -108,15 +108,6 @@ name!(
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
     LONGEST_SUBDOMAIN
 );
-name!(
-    /// The name of a Kubernetes object or namespace: a DNS-1123 subdomain, at most 253 bytes.
-    ObjectName,
-    check_subdomain,
-    MetricNameError,
-    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-    LONGEST_SUBDOMAIN
-);
-
 impl From<&ServiceName> for ProviderName {
     fn from(service: &ServiceName) -> Self {
         Self(service.as_str().into()) // a label is a subdomain

@@ -5,12 +5,16 @@
 
 mod command;
 mod digest;
+mod gateway;
 mod generation;
 mod host;
+mod kubernetes;
 mod metric;
 mod name;
 mod path;
+mod place;
 mod secret;
+mod seed;
 mod settings;
 mod signal;
 mod token;
@@ -19,15 +23,19 @@ mod url;
 
 pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
+pub use gateway::{EndpointTls, GATEWAY_PORT, GatewayEndpoint};
 pub use generation::{Era, Generation};
 pub use host::{HostError, PeerHost};
+pub use kubernetes::{ApiGeneration, ApiVersion, ApiVersionError, FieldNames, ObjectName};
 pub use metric::{
-    LONGEST_NAME, LabelName, MetricName, MetricNameError, ObjectName, ProviderName, is_label_byte,
+    LONGEST_NAME, LabelName, MetricName, MetricNameError, ProviderName, is_label_byte,
     is_metric_byte,
 };
 pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
 pub use path::{AbsolutePath, MachinePath, PathError, ReleasePath};
+pub use place::{GridId, PlaceError, Region, Zone};
 pub use secret::{Salt, Secret};
+pub use seed::{SWIM_PORT, Seed, SeedError};
 pub use settings::{Milliseconds, Settings, SettingsError};
 pub use signal::{Capacity, CapacityError, MOST_MAPS, Signal, Strategy};
 pub use token::{StoreId, Token};

@@ -411,6 +411,8 @@ impl Bed {
                 hold: None,
                 pins: BTreeSet::new(),
                 site: None,
+                location: Default::default(),
+                gateway: None,
             }),
         }
     }

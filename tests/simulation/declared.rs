@@ -195,6 +195,8 @@ impl Declared {
             hold: self.hold.contains(&index).then_some(hold),
             pins: BTreeSet::new(),
             site: None,
+            location: Default::default(),
+            gateway: None,
         }
     }
 

@@ -16,6 +16,7 @@ mod man;
 mod provisions;
 mod push;
 mod renamed;
+mod signals;
 mod site;
 mod status;
 mod trial;
@@ -72,6 +73,8 @@ pub enum Command {
     Unlock(unlock::Arguments),
     /// Show what a site's gateways reported of their completed ingests
     Evidence(evidence::Arguments),
+    /// Provider load and how it crosses sites: resources for Kubernetes
+    Signals(signals::Arguments),
     /// Run a machine's site daemon, which serves and pulls provider load
     Site(site::Arguments),
     /// Print the completions of a shell
@@ -80,12 +83,13 @@ pub enum Command {
     Man(man::Arguments),
 }
 
-/// The commands that print no JSON: files, a demonstration, a daemon, pages.
+/// The commands that print no JSON: files, a demonstration, a daemon, YAML, pages.
 const fn without_json(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Init(_) => "init",
         Command::Try(_) => "try",
         Command::Site(_) => "site",
+        Command::Signals(arguments) => return arguments.without_json(),
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         _ => return None,
@@ -121,6 +125,7 @@ pub(super) fn run(context: &mut Context, command: Command) -> Result {
         Command::History(arguments) => history::run(context, &arguments),
         Command::Unlock(arguments) => unlock::run(context, arguments),
         Command::Evidence(arguments) => evidence::run(context, arguments),
+        Command::Signals(arguments) => signals::run(context, &arguments),
         Command::Site(arguments) => site::run(context, arguments),
         Command::Completions(arguments) => completions::run(context, &arguments),
         Command::Man(arguments) => man::run(context, &arguments),

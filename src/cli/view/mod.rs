@@ -10,6 +10,7 @@ mod history;
 mod problem;
 mod provisions;
 mod push;
+mod signals;
 mod status;
 mod waiting;
 
@@ -24,6 +25,7 @@ pub use history::{HistoryEntry, HistoryView, Unended};
 pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
 pub use push::{AppliedView, PushEvent};
+pub use signals::{SignalView, SignalsView, SiteDiffView, SiteEffect, SitesDiffView};
 pub use status::{MachineState, MachineView, ProbeView, StatusView};
 pub use waiting::{BlockerView, WaitView, WaitingView};
 
@@ -52,6 +54,8 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
         ("history", written::<HistoryView>()),
         ("provisions", written::<ProvisionsView>()),
         ("push", written::<PushEvent>()),
+        ("signals", written::<SignalsView>()),
+        ("signals-diff", written::<SitesDiffView>()),
         ("site-status", written::<crate::site::SiteStatus>()),
         ("status", written::<StatusView>()),
     ]

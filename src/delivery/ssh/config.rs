@@ -313,6 +313,8 @@ mod tests {
                 hold: None,
                 pins: BTreeSet::new(),
                 site: None,
+                location: Default::default(),
+                gateway: None,
             }),
         }
     }

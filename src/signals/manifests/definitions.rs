@@ -11,7 +11,8 @@ mod status;
 
 use serde_json::{Value, json};
 
-use super::{ApiGeneration, MANAGED_BY, network, site};
+use super::{MANAGED_BY, network, site};
+use crate::words::ApiGeneration;
 
 /// The definitions of `GridNetwork` and `GridSite`.
 #[must_use]
@@ -111,10 +112,10 @@ fn name(description: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::manifests::FieldNames;
+    use crate::words::FieldNames;
 
     fn usual() -> [Value; 2] {
-        definitions(&ApiGeneration::usual().unwrap())
+        definitions(&ApiGeneration::default())
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
                 described(member, property, &format!("{path}.{key}"));
             }
         }
-        let generation = ApiGeneration::usual().unwrap();
+        let generation = ApiGeneration::default();
         let [network, site] = usual();
         for (definition, rendered) in [
             (network, network::sample::whole(&generation)),
@@ -198,7 +199,7 @@ mod tests {
         ] {
             let generation = ApiGeneration {
                 field_names,
-                ..ApiGeneration::usual().unwrap()
+                ..ApiGeneration::default()
             };
             let [network, site] = definitions(&generation);
             let spec = |of: &Value| schema(of)["properties"]["spec"]["properties"].clone();

@@ -5,10 +5,10 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::secret::DataKey;
-use super::{ApiGeneration, put, resource};
-use crate::signals::seed::Seed;
-use crate::words::ObjectName;
-use crate::words::{MeshName, PeerTrust, SignalMode};
+use super::{put, resource, swim_key};
+use crate::words::{
+    ApiGeneration, GridId, MeshName, ObjectName, PeerTrust, Region, Seed, SignalMode, Zone,
+};
 
 /// The resource's kind.
 pub const KIND: &str = "GridNetwork";
@@ -141,11 +141,11 @@ pub struct NetworkInput {
     /// Where SWIM begins.
     pub seeds: Vec<Seed>,
     /// The network's own id, if it has one.
-    pub grid_id: Option<String>,
+    pub grid_id: Option<GridId>,
     /// Where the site is.
-    pub region: Option<String>,
+    pub region: Option<Region>,
     /// Where in the region it is.
-    pub zone: Option<String>,
+    pub zone: Option<Zone>,
     /// SWIM's settings, if they are not the operator's own.
     pub swim: Option<Swim>,
     /// The Secrets.
@@ -171,9 +171,17 @@ pub fn network(input: &NetworkInput, generation: &ApiGeneration) -> Value {
     );
     let seeds: Vec<String> = input.seeds.iter().map(Seed::to_string).collect();
     put(&mut spec, "seeds", (!seeds.is_empty()).then_some(seeds));
-    put(&mut spec, "gridId", input.grid_id.as_deref());
-    put(&mut spec, "region", input.region.as_deref());
-    put(&mut spec, "zone", input.zone.as_deref());
+    put(
+        &mut spec,
+        "gridId",
+        input.grid_id.as_ref().map(GridId::as_str),
+    );
+    put(
+        &mut spec,
+        "region",
+        input.region.as_ref().map(Region::as_str),
+    );
+    put(&mut spec, "zone", input.zone.as_ref().map(Zone::as_str));
     let swim = input.swim.map(|swim| {
         json!({
             "gossipNodes": swim.gossip_nodes,
@@ -186,7 +194,7 @@ pub fn network(input: &NetworkInput, generation: &ApiGeneration) -> Value {
     let reference = |of: &Option<SecretReference>| of.as_ref().map(SecretReference::value);
     put(&mut tls, "caSecretRef", reference(&input.tls.authority));
     put(&mut tls, "siteSecretRef", reference(&input.tls.site));
-    let swim_key = generation.field_names.swim_key();
+    let swim_key = swim_key(generation.field_names);
     put(&mut tls, swim_key, reference(&input.tls.swim_key));
     let is_said = input.tls != TlsReferences::default();
     put(&mut spec, "tls", is_said.then_some(tls));
@@ -198,7 +206,7 @@ pub fn network(input: &NetworkInput, generation: &ApiGeneration) -> Value {
 #[cfg(test)]
 pub(super) mod sample {
     use super::*;
-    use crate::signals::seed::SWIM_PORT;
+    use crate::words::SWIM_PORT;
 
     pub(super) fn bare() -> NetworkInput {
         NetworkInput {
@@ -229,9 +237,9 @@ pub(super) mod sample {
             seeds: ["10.0.0.1", "[2001:db8::1]:7000", "seed.example.net"]
                 .map(|text| Seed::parse(text, SWIM_PORT).unwrap())
                 .into(),
-            grid_id: Some("00000000000000000000000000000e10".into()),
-            region: Some("eu".into()),
-            zone: Some("no".into()),
+            grid_id: GridId::new("00000000000000000000000000000e10").ok(),
+            region: Region::new("eu").ok(),
+            zone: Zone::new("no").ok(),
             swim: Some(Swim::default()),
             tls: TlsReferences {
                 authority: secret("grid-ca", None),
@@ -253,11 +261,12 @@ pub(super) mod sample {
 mod tests {
     use super::sample::{bare, whole};
     use super::*;
-    use crate::signals::manifests::{FieldNames, yaml};
+    use crate::signals::manifests::yaml;
+    use crate::words::FieldNames;
 
     #[test]
     fn a_network_that_says_nothing_renders_no_signal_transport() {
-        let network = network(&bare(), &ApiGeneration::usual().unwrap());
+        let network = network(&bare(), &ApiGeneration::default());
         insta::assert_snapshot!(yaml::document(&network), @r#"
         apiVersion: grid.praxis-proxy.io/v1alpha1
         kind: GridNetwork
@@ -275,7 +284,7 @@ mod tests {
             mode: Some(SignalMode::Gossip),
             ..bare()
         };
-        let network = network(&input, &ApiGeneration::usual().unwrap());
+        let network = network(&input, &ApiGeneration::default());
         assert_eq!(
             network["spec"],
             json!({ "signalTransport": { "mode": "gossip" } })
@@ -284,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_network_says_everything_that_it_is_told() {
-        let network = whole(&ApiGeneration::usual().unwrap());
+        let network = whole(&ApiGeneration::default());
         insta::assert_snapshot!(yaml::document(&network), @r#"
         apiVersion: grid.praxis-proxy.io/v1alpha1
         kind: GridNetwork
@@ -327,7 +336,7 @@ mod tests {
     fn group_version_and_names_are_settings() {
         let generation = ApiGeneration {
             group: ObjectName::new("grid.praxis.fast").unwrap(),
-            version: crate::signals::manifests::ApiVersion::new("v1beta1").unwrap(),
+            version: crate::words::ApiVersion::new("v1beta1").unwrap(),
             field_names: FieldNames::Old,
         };
         let network = whole(&generation);

@@ -12,8 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::{MANAGED_BY, yaml};
-use crate::words::ObjectName;
-use crate::words::Secret;
+use crate::words::{ObjectName, Secret};
 
 /// What kind of Secret it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ApiGeneration, put, resource};
-use crate::signals::seed::Seed;
-use crate::words::ObjectName;
-use crate::words::{Digest, MeshName, NodeName};
+use super::{gateway_endpoint, put, resource};
+use crate::words::{
+    ApiGeneration, Digest, EndpointTls, GatewayEndpoint, MeshName, NodeName, Region, Zone,
+};
 
 /// The resource's kind.
 pub const KIND: &str = "GridSite";
@@ -29,39 +29,16 @@ impl Pins {
     }
 }
 
-/// How a gateway's endpoint is spoken to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EndpointTls {
-    /// Mutual TLS; the server shows a certificate for this name.
-    Mutual {
-        /// The name: no address.
-        server_name: ObjectName,
-    },
-    /// Without TLS.
-    Plaintext,
-}
-
-/// Where a site's gateway is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatewayEndpoint {
-    /// Its host and port.
-    pub address: Seed,
-    /// How it is spoken to, if that is said.
-    pub tls: Option<EndpointTls>,
-}
-
-impl GatewayEndpoint {
-    fn value(&self) -> Value {
-        let mut value = json!({ "address": self.address.to_string() });
-        let tls = self.tls.as_ref().map(|tls| match tls {
-            EndpointTls::Mutual { server_name } => {
-                json!({ "mode": "Mutual", "serverName": server_name.as_str() })
-            }
-            EndpointTls::Plaintext => json!({ "mode": "Plaintext" }),
-        });
-        put(&mut value, "tls", tls);
-        value
-    }
+fn endpoint_value(endpoint: &GatewayEndpoint) -> Value {
+    let mut value = json!({ "address": endpoint.address.to_string() });
+    let tls = endpoint.tls.as_ref().map(|tls| match tls {
+        EndpointTls::Mutual { server_name } => {
+            json!({ "mode": "Mutual", "serverName": server_name.as_str() })
+        }
+        EndpointTls::Plaintext => json!({ "mode": "Plaintext" }),
+    });
+    put(&mut value, "tls", tls);
+    value
 }
 
 /// What a site's resource is made of.
@@ -74,30 +51,35 @@ pub struct SiteInput {
     /// Its pins. A site without pins is trusted by nobody under `pin`.
     pub pins: Option<Pins>,
     /// Where it is.
-    pub region: Option<String>,
+    pub region: Option<Region>,
     /// Where in the region it is.
-    pub zone: Option<String>,
+    pub zone: Option<Zone>,
 }
 
 /// The `GridSite` of one site of `mesh`.
 #[must_use]
 pub fn site(input: &SiteInput, mesh: &MeshName, generation: &ApiGeneration) -> Value {
     let mut spec = json!({ "gridNetworkRef": mesh.as_str() });
-    let endpoint = input.gateway.as_ref().map(GatewayEndpoint::value);
-    let field = generation.field_names.gateway_endpoint();
+    let endpoint = input.gateway.as_ref().map(endpoint_value);
+    let field = gateway_endpoint(generation.field_names);
     put(&mut spec, field, endpoint);
     let trust = input
         .pins
         .map(|pins| json!({ "canonicalFingerprints": pins.value() }));
     put(&mut spec, "trust", trust);
-    put(&mut spec, "region", input.region.as_deref());
-    put(&mut spec, "zone", input.zone.as_deref());
+    put(
+        &mut spec,
+        "region",
+        input.region.as_ref().map(Region::as_str),
+    );
+    put(&mut spec, "zone", input.zone.as_ref().map(Zone::as_str));
     resource(generation, KIND, input.name.as_str(), spec)
 }
 
 #[cfg(test)]
 pub(super) mod sample {
     use super::*;
+    use crate::words::{ObjectName, Seed};
 
     pub(super) fn input() -> SiteInput {
         SiteInput {
@@ -109,8 +91,8 @@ pub(super) mod sample {
                 }),
             }),
             pins: Some(Pins::Two(Digest::of(b"old"), Digest::of(b"new"))),
-            region: Some("eu".into()),
-            zone: Some("eu-1".into()),
+            region: Region::new("eu").ok(),
+            zone: Zone::new("eu-1").ok(),
         }
     }
 
@@ -124,12 +106,13 @@ pub(super) mod sample {
 mod tests {
     use super::sample::input;
     use super::*;
-    use crate::signals::manifests::{FieldNames, yaml};
+    use crate::signals::manifests::yaml;
+    use crate::words::{FieldNames, Seed};
 
     fn rendered(input: &SiteInput, field_names: FieldNames) -> Value {
         let generation = ApiGeneration {
             field_names,
-            ..ApiGeneration::usual().unwrap()
+            ..ApiGeneration::default()
         };
         site(input, &MeshName::new("prod").unwrap(), &generation)
     }

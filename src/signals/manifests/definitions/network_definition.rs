@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{column, name, root, status, text};
-use crate::signals::manifests::ApiGeneration;
 use crate::signals::manifests::network::RefreshInterval;
+use crate::signals::manifests::swim_key;
+use crate::words::ApiGeneration;
 
 pub(super) fn columns() -> Value {
     let ingest = |field: &str| format!(".status.conditions[?(@.type==\"GatewayIngest\")].{field}");
@@ -63,7 +64,7 @@ pub(super) fn schema(generation: &ApiGeneration) -> Value {
         "properties": {
             "caSecretRef": secret_reference("The certificate of the network's authority."),
             "siteSecretRef": secret_reference("The site's own certificate and key."),
-            generation.field_names.swim_key(): secret_reference("The key, of 32 bytes, that seals SWIM's frames."),
+            swim_key(generation.field_names): secret_reference("The key, of 32 bytes, that seals SWIM's frames."),
         },
     });
     let spec = json!({

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{column, name, root, text};
-use crate::signals::manifests::ApiGeneration;
+use crate::signals::manifests::gateway_endpoint;
+use crate::words::ApiGeneration;
 
 pub(super) fn columns() -> Value {
     json!([
@@ -54,7 +55,7 @@ pub(super) fn schema(generation: &ApiGeneration) -> Value {
         "required": ["gridNetworkRef"],
         "properties": {
             "gridNetworkRef": name("The GridNetwork that the site is of."),
-            generation.field_names.gateway_endpoint(): endpoint,
+            gateway_endpoint(generation.field_names): endpoint,
             "trust": {
                 "type": "object",
                 "description": "By what peers know the site.",

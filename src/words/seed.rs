@@ -134,6 +134,18 @@ impl TryFrom<String> for Seed {
     }
 }
 
+impl schemars::JsonSchema for Seed {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Seed".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": 260 })
+    }
+}
+
 impl From<Seed> for String {
     fn from(seed: Seed) -> String {
         seed.to_string()

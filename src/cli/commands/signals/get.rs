@@ -1,0 +1,373 @@
+//! `grid signals get`: what one site shows its own gateways, read over mutual TLS with the site's own identity.
+//!
+//! The identity is the one that the machine has: the site takes it for itself, and shows what it pulled from its peers too.
+//! Where nobody knows which of two it has, both are tried, the newer one first.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use zeroize::Zeroizing;
+
+use super::sent::sent_site;
+use crate::cli::context::{Context, Reading};
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::phrases::count;
+use crate::cli::ui::{Line, Look};
+use crate::cli::view::{SignalView, SignalsView};
+use crate::compose::identities::{in_use, pins};
+use crate::compose::site::authorities_pem;
+use crate::mesh::{Node, Signals};
+use crate::provision::certificate;
+use crate::signals::ProviderName;
+use crate::signals::site::Pins;
+use crate::site::{Asked, PollError, ReadError, Shown, read};
+use crate::words::{NodeName, PeerHost, PeerTrust, SignalMode};
+
+/// The largest certificate or key file that is read, in bytes.
+const LARGEST: u64 = 64 * 1024;
+
+/// Arguments of `grid signals get`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        grid signals get atlas\n  \
+        grid signals get atlas --target broker --json\n  \
+        grid signals get eridanus --certificate eridanus.pem --key eridanus.key\n\n\
+        The machine is asked at its address and the mesh's signals port, over mutual TLS, with the identity that the mesh gave its \
+        site; it has to show that it is that site. Under gossip there is nothing to ask: a site then has no listener.")]
+pub struct GetArguments {
+    /// The machine
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// The signals of this provider only
+    #[arg(long, value_name = "PROVIDER")]
+    target: Option<ProviderName>,
+    /// Show this certificate (PEM) instead of the site's own; needed where the machine has `pins` of its own
+    #[arg(long, value_name = "FILE", requires = "key", value_hint = clap::ValueHint::FilePath)]
+    certificate: Option<Utf8PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate", value_hint = clap::ValueHint::FilePath)]
+    key: Option<Utf8PathBuf>,
+}
+
+/// What a site is asked with.
+struct Shows {
+    certificate: Vec<u8>,
+    key: Zeroizing<Vec<u8>>,
+}
+
+/// How a site runs, as far as it is known.
+struct Runs {
+    mode: SignalMode,
+    trust: PeerTrust,
+    port: u16,
+}
+
+pub(super) fn get(context: &mut Context, arguments: &GetArguments) -> crate::cli::Result {
+    let reading = context.reading()?;
+    let mesh = &reading.loaded.mesh;
+    let named = std::slice::from_ref(&arguments.node);
+    let chosen = context.choose(&reading.folder, mesh, named)?;
+    let mut chosen = chosen.iter();
+    let (Some(name), None) = (chosen.next(), chosen.next()) else {
+        return Err(CommandError::usage("one machine is read at a time"));
+    };
+    let (Some(node), Some(signals)) = (mesh.nodes.get(name), &mesh.signals) else {
+        return Err(
+            CommandError::failed("this mesh has no `[signals]`, so that grid knows no site of it")
+                .hint("a table `[signals]` in the declaration gives every machine a site daemon with the next push"),
+        );
+    };
+    let runs = runs(context, &reading, node, signals)?;
+    if runs.mode == SignalMode::Gossip {
+        return Err(CommandError::failed(format!(
+            "{name} gossips: under gossip a site has no listener, so there is nobody to ask"
+        ))
+        .hint("`mode = \"poll\"` in `[signals]` has sites serve their signals; on the machine, status.json and overlay.json in its state folder say what it knows"));
+    }
+    let shown = ask(&reading, node, &runs, arguments)?;
+    tell(context, name, &shown)
+}
+
+/// How the site runs: as it was last sent, or as it is declared where that is not known.
+fn runs(
+    context: &Context,
+    reading: &Reading,
+    node: &Node,
+    signals: &Signals,
+) -> Result<Runs, CommandError> {
+    let machine = reading.state.fleet.get(&node.name);
+    let sent = machine.and_then(|machine| machine.sent.as_ref());
+    if let (Some(sent), false) = (sent, node.has_own_identity()) {
+        let mut store = context.open_reading(&reading.folder, "signals get")?;
+        if let Some(site) = sent_site(&mut store, &sent.manifest)? {
+            return Ok(Runs {
+                mode: site.mode,
+                trust: site.trust,
+                port: site.port,
+            });
+        }
+    }
+    Ok(Runs {
+        mode: signals.mode.unwrap_or_default(),
+        trust: signals.trust(),
+        port: signals.port,
+    })
+}
+
+fn ask(
+    reading: &Reading,
+    node: &Node,
+    runs: &Runs,
+    arguments: &GetArguments,
+) -> Result<Shown, CommandError> {
+    let world = reading.state.world(&reading.loaded.mesh);
+    let name = &node.name;
+    let failed = |why: &dyn std::fmt::Display| CommandError::failed(format!("{name}: {why}"));
+    let host = PeerHost::new(node.host()).map_err(|e| failed(&e))?;
+    let (pins, _) = pins(&world, node);
+    let pins = Pins::new(pins).map_err(|e| failed(&e))?;
+    let authorities = authorities_pem(&world);
+    let mut refused = None;
+    for shows in shows(reading, node, arguments)? {
+        let asked = Asked {
+            site: name.clone(),
+            host: host.clone(),
+            port: runs.port,
+            trust: runs.trust,
+            pins: pins.clone(),
+            authorities: &authorities,
+            certificate: &shows.certificate,
+            key: &shows.key,
+            target: arguments.target.clone(),
+        };
+        match read(&asked) {
+            Ok(shown) => return Ok(shown),
+            Err(error) => refused = Some(error),
+        }
+    }
+    let Some(error) = refused else {
+        return Err(CommandError::failed(format!(
+            "{name} is no site yet: no push has given it an identity"
+        ))
+        .hint(format!("`grid push {name}` does")));
+    };
+    let hint = hint(&error, name);
+    let error = CommandError::new(Exit::Incomplete, error).context(format!(
+        "{name} cannot be read at {host} port {}",
+        runs.port
+    ));
+    Err(hint.into_iter().fold(error, CommandError::hint))
+}
+
+/// What to show the site: the files that were named, or the identities that it may have.
+fn shows(
+    reading: &Reading,
+    node: &Node,
+    arguments: &GetArguments,
+) -> Result<Vec<Shows>, CommandError> {
+    let name = &node.name;
+    if let (Some(certificate), Some(key)) = (&arguments.certificate, &arguments.key) {
+        return Ok(vec![Shows {
+            certificate: file(certificate)?.to_vec(),
+            key: file(key)?,
+        }]);
+    }
+    if node.has_own_identity() {
+        return Err(CommandError::usage(format!(
+            "the identity of {name} is made elsewhere (`pins`), so that grid has no certificate that it knows"
+        ))
+        .hint(format!(
+            "`grid signals get {name} --certificate FILE --key FILE` shows it yours: its own, or that of one of its peers"
+        )));
+    }
+    let state = &reading.state;
+    let used = state.fleet.get(name).map(in_use).unwrap_or_default();
+    let identity = state.identities.of(name);
+    let generations = used.iter().rev().filter_map(|n| identity?.get(*n));
+    generations
+        .map(|generation| {
+            let key = generation.key.pem()?;
+            Ok(Shows {
+                certificate: certificate::pem(&generation.certificate).into_bytes(),
+                key: Zeroizing::new(key.expose().as_bytes().to_vec()),
+            })
+        })
+        .collect()
+}
+
+fn file(path: &Utf8Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+    let failed = |why: &dyn std::fmt::Display| CommandError::usage(format!("{path}: {why}"));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(8 * 1024));
+    // Looked at before it is opened: opening a pipe waits for whoever writes to it.
+    if !path.metadata().map_err(|e| failed(&e))?.is_file() {
+        return Err(failed(&"not a file"));
+    }
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
+        .map_err(|e| failed(&e))?;
+    Ok(bytes)
+}
+
+fn hint(error: &ReadError, name: &NodeName) -> Option<String> {
+    let ReadError::Answer(error) = error else {
+        return None;
+    };
+    match error {
+        PollError::Refused => Some(
+            "is the site daemon running there? `grid site check --config FILE` on the machine says; is the address the one that sites reach?"
+                .to_owned(),
+        ),
+        PollError::Timeout => Some(
+            "is the machine up, and is its signals port open to this one?".to_owned(),
+        ),
+        PollError::Identity(_) => Some(format!(
+            "it is not the site that the store knows: `grid push {name}` gives it what it should be; or another site answers there"
+        )),
+        PollError::Transport(why) if why.contains("alert") => Some(format!(
+            "it does not know the certificate that it was shown: `grid push {name}` gives it what it should be"
+        )),
+        _ => None,
+    }
+}
+
+fn tell(context: &mut Context, name: &NodeName, shown: &Shown) -> crate::cli::Result {
+    let view = view(name, shown);
+    if context.ui.json {
+        context.ui.json(&view, false)?;
+        return Ok(Exit::Done);
+    }
+    if view.signals.is_empty() {
+        context
+            .ui
+            .chat(&Line::of(format!("{name} shows no signals")));
+    }
+    context.ui.results(&table(&view))?;
+    if !view.left_out.is_empty() {
+        let all: u64 = view.left_out.values().sum();
+        let why: Vec<String> = view
+            .left_out
+            .iter()
+            .map(|(reason, n)| format!("{reason} {n}"))
+            .collect();
+        let lines = count(usize::try_from(all).unwrap_or(usize::MAX), "line");
+        let text = format!("{lines} made no sense and left out: {}", why.join(", "));
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(text));
+    }
+    Ok(Exit::Done)
+}
+
+fn view(name: &NodeName, shown: &Shown) -> SignalsView {
+    let signals = shown.rows.iter().map(|(row, age)| SignalView {
+        site: row.site.clone(),
+        provider: row.provider.to_string(),
+        metric: row.name.to_string(),
+        labels: row
+            .labels
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        value: row.value,
+        age_ms: *age,
+    });
+    let refused = shown.refused.iter().map(|(why, n)| (why.as_str(), n));
+    let flaws = shown.flaws.iter().map(|(why, n)| (why.as_str(), n));
+    let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
+    for (why, n) in refused.chain(flaws) {
+        let all = left_out.entry(why.to_owned()).or_default();
+        *all = all.saturating_add(n);
+    }
+    SignalsView {
+        site: name.clone(),
+        signals: signals.collect(),
+        left_out,
+    }
+}
+
+/// An age as people say it; whole units, since a `Date` has whole seconds.
+fn age(ms: u64) -> String {
+    match ms / 1000 {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+fn table(view: &SignalsView) -> Vec<Line> {
+    if view.signals.is_empty() {
+        return Vec::new();
+    }
+    let metric = |signal: &SignalView| {
+        let labels: Vec<String> = signal
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect();
+        match labels.is_empty() {
+            true => signal.metric.clone(),
+            false => format!("{}{{{}}}", signal.metric, labels.join(",")),
+        }
+    };
+    let head = ["site", "provider", "metric", "value", "age"].map(str::to_owned);
+    let rows = view.signals.iter().map(|signal| {
+        [
+            signal.site.to_string(),
+            signal.provider.clone(),
+            metric(signal),
+            signal.value.to_string(),
+            age(signal.age_ms),
+        ]
+    });
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let widest = cells.map(|cell| cell.chars().count()).max();
+        widest.unwrap_or(0).saturating_add(2)
+    };
+    let widths = [0, 1, 2, 3].map(width);
+    let line = |(index, row): (usize, &[String; 5])| {
+        let look = match index {
+            0 => Look::Faint,
+            _ => Look::Plain,
+        };
+        let [.., last] = row;
+        let cells = row.iter().zip(widths);
+        let line = cells.fold(Line::new(), |line, (cell, width)| {
+            line.column(look, cell, width)
+        });
+        line.look(look, last)
+    };
+    rows.iter().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::exposition::Limits;
+    use crate::signals::own;
+
+    #[test]
+    fn a_site_cannot_steer_the_terminal_and_ages_are_told() {
+        let body = "x{grid_provider=\"pool\",grid_site=\"atlas\"} 7 784111775000\n\
+                    x{grid_provider=\"pool\",grid_site=\"borealis\",m=\"\u{1b}[31m\u{202e}\"} 0.25 784111177000\n\
+                    x{grid_provider=\"pool\",grid_site=\"At las\"} 1 784111777000\n";
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let shown = own::read(body.as_bytes(), date, Limits::CONTRACT).unwrap();
+        let view = view(&NodeName::new("atlas").unwrap(), &shown);
+        let lines: String = table(&view).iter().map(|line| line.styled(None)).collect();
+        let plain = anstream::adapter::strip_str(&lines).to_string();
+        insta::assert_snapshot!(plain, @r#"
+        site      provider  metric                     value  age
+        atlas     pool      x                          7      2 s
+        borealis  pool      x{m="\u{1b}[31m\u{202e}"}  0.25   10 min
+        "#);
+        assert_eq!(view.left_out, BTreeMap::from([("site".to_owned(), 1)]));
+        assert_eq!(
+            [age(0), age(119_999), age(120_000), age(7_200_000)],
+            ["0 s", "119 s", "2 min", "2 h"]
+        );
+    }
+}
