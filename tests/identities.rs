@@ -18,7 +18,7 @@ use grid::mesh::Mesh;
 use grid::provision::days_left;
 use grid::push::{Event, Named, Orders, Ports, Pretend, Report, Verdict, push};
 use grid::signals::site::{Peers, Site};
-use grid::store::{MemoryStore, Store as _, SystemChance};
+use grid::store::{Change, MemoryStore, Store as _, SystemChance};
 use grid::words::{Digest, Era, NodeName, StoreId};
 use jiff::ToSpan as _;
 use jiff::civil::{Date, date};
@@ -247,6 +247,25 @@ fn under_spiffe_a_renewal_waits_for_nobody_and_no_pin_is_written() {
     assert_eq!(bed.pins("atlas", "borealis"), 0);
     let (rounds, _) = bed.push(TODAY.checked_add(300.days()).unwrap());
     assert_eq!(rounds, [all()]);
+    assert_eq!(bed.identity("cygnus"), 2);
+}
+
+#[test]
+fn under_spiffe_a_renewal_waits_until_all_trust_the_authority_that_issued_it() {
+    let mut bed = Bed::new("[signals]\nmode = \"poll\"\ntrust = \"spiffe\"");
+    bed.push(TODAY);
+    let mesh = bed.mesh();
+    let mut identities = bed.store.load().unwrap().identities.clone();
+    identities
+        .renew_authority(&mesh.name, TODAY, &mut SystemChance)
+        .unwrap();
+    bed.store
+        .commit(&[Change::Authorities(identities.authorities().clone())])
+        .unwrap();
+    // A renewal falls due before anybody heard of the new authority.
+    let (rounds, report) = bed.push(TODAY.checked_add(300.days()).unwrap());
+    assert_eq!(rounds.len(), 3, "{rounds:?}");
+    assert_eq!(report.verdict(), Verdict::Done);
     assert_eq!(bed.identity("cygnus"), 2);
 }
 

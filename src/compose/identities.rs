@@ -1,9 +1,9 @@
 //! Rule 6, identities (DESIGN.md, section 7): which identity a site has, and which ones the other sites admit.
 //!
 //! Admitted are, of every site, the newest identity and each that is in use there, by last sent or by an attempt. A site has
-//! its newest identity once every other site has acknowledged it, else the newest of those in use. A first one waits for
-//! nobody; so does one of which minting said that it has waited long enough, and any under `spiffe`, where the authority
-//! vouches for it. Thus no renewal makes a peer refuse a site that it knew.
+//! its newest identity once every other site has acknowledged it (under `spiffe`, the authority that vouches for it), else
+//! the newest of those in use. A first one waits for nobody; so does one of which minting said that it has waited long
+//! enough. Thus no renewal makes a peer refuse a site that it knew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,16 +133,25 @@ fn known_to_all(world: &World<'_>) -> u64 {
     known.min().unwrap_or(0)
 }
 
+/// The serial of what has to be known before a site may have an identity: under `pin` itself, under `spiffe` who issued it.
+fn to_be_known(world: &World<'_>, identity: &Identity) -> u64 {
+    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust());
+    match trust.unwrap_or_default() {
+        PeerTrust::Pin => identity.serial,
+        PeerTrust::Spiffe => {
+            let mut authorities = world.identities.authorities().all().iter();
+            let issuer = authorities.find(|one| one.number == identity.authority);
+            issuer.map_or(0, |issuer| issuer.serial)
+        }
+    }
+}
+
 /// Whether a site has to have an identity that it does not have, and may not yet.
 fn is_blocked(world: &World<'_>, site: &NodeName, identity: &SiteIdentity) -> bool {
     let newest = identity.newest();
     let used = in_use(world.machine(site));
-    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust());
-    let is_free = used.is_empty()
-        || used.contains(&newest.number)
-        || newest.goes_on
-        || trust.unwrap_or_default() == PeerTrust::Spiffe;
-    !is_free && world.slowest().is_unaware(site, newest.serial)
+    let is_free = used.is_empty() || used.contains(&newest.number) || newest.goes_on;
+    !is_free && world.slowest().is_unaware(site, to_be_known(world, newest))
 }
 
 /// How the identity of a site stands.
@@ -187,7 +196,7 @@ pub fn standings(world: &World<'_>) -> BTreeMap<NodeName, Standing> {
             number: newest.number,
             waits_for: known
                 .iter()
-                .take_while(|(serial, _)| *serial < newest.serial)
+                .take_while(|(serial, _)| *serial < to_be_known(world, newest))
                 .map(|(_, node)| (*node).clone())
                 .filter(|node| node != site)
                 .collect(),
