@@ -1,4 +1,5 @@
-//! `grid evidence report` against the real daemon: lost answers, killed reporters, and sites that do not acknowledge.
+//! `grid evidence report` against the real daemon: lost answers, killed reporters, and sites that do not acknowledge. Needs
+//! root, as CI has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -6,6 +7,7 @@
     clippy::expect_used
 )] // a test may fall
 
+mod delivery_bed;
 mod site_bed;
 mod support;
 
@@ -16,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use delivery_bed::mount::Mount;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
@@ -23,9 +26,10 @@ use site_bed::{Authority, Certified, Site, until};
 use support::schema::hold;
 use support::{Bench, Seen};
 
-/// A gateway: a bench with the state file `gw.json`.
+/// A gateway: a bench with a state file.
 struct Gateway {
     bench: Bench,
+    state: &'static str,
     to: Vec<String>,
 }
 
@@ -33,6 +37,7 @@ impl Gateway {
     fn of(site: &Site) -> Self {
         Self {
             bench: Bench::bare(),
+            state: "gw.json",
             to: vec!["--config".to_owned(), site.config().display().to_string()],
         }
     }
@@ -44,6 +49,7 @@ impl Gateway {
         bench.file("gw.key", &identity.key);
         let mut gateway = Self {
             bench,
+            state: "gw.json",
             to: Vec::new(),
         };
         gateway.dials(at);
@@ -67,7 +73,7 @@ impl Gateway {
     }
 
     fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        let mut all = vec!["evidence", "report", "--state", "gw.json"];
+        let mut all = vec!["evidence", "report", "--state", self.state];
         all.extend(self.to.iter().map(String::as_str));
         all.extend(more);
         all
@@ -83,7 +89,7 @@ impl Gateway {
     }
 
     fn state(&self) -> Value {
-        serde_json::from_str(&self.bench.read("gw.json")).unwrap()
+        serde_json::from_str(&self.bench.read(self.state)).unwrap()
     }
 }
 
@@ -264,7 +270,7 @@ fn without_a_listener_reports_are_kept_until_there_is_one() {
     site.kill();
     site.mode = "poll";
     site.write();
-    let seen = gateway.reports(&["--clean", "--timeout", "1s"], 4).all();
+    let seen = gateway.reports(&["--clean", "--timeout", "4s"], 4).all();
     assert!(seen.contains("nobody listens at"), "{seen}");
     site.start();
     gateway.reports(&[], 0);
@@ -429,7 +435,7 @@ fn only_an_acknowledgement_of_this_very_report_is_one() {
             "1",
             "--not-clean",
             "--timeout",
-            "1s",
+            "4s",
         ];
         let seen = gateway.reports(&more, exit);
         assert!(!seen.bytes().contains(&0x1b));
@@ -444,6 +450,7 @@ fn only_an_acknowledgement_of_this_very_report_is_one() {
         let site = site();
         let mut gateway = Gateway {
             bench: gateway.bench,
+            state: "gw.json",
             to: Vec::new(),
         };
         gateway.bench.file("gw.pem", &site.identity.pem);
@@ -460,7 +467,7 @@ fn who_does_not_hold_the_sites_key_is_told_nothing() {
     let (own, other) = (authority.site("atlas"), authority.site("atlas"));
     let (at, asked) = answers(&other, "HTTP/1.1 204 No Content\r\n\r\n");
     let gateway = Gateway::at(at, &own);
-    let more = ["--replica", "gw-0", "--clean", "--timeout", "1s"];
+    let more = ["--replica", "gw-0", "--clean", "--timeout", "4s"];
     let seen = gateway.reports(&more, 4).all();
     assert!(
         seen.contains("does not show the certificate that was given here"),
@@ -497,4 +504,90 @@ fn a_state_that_is_no_state_is_refused_with_what_to_do() {
     let output = command.args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(held(&site).is_empty());
+}
+
+#[test]
+fn a_copied_state_is_refused_and_another_process_goes_on() {
+    let site = site();
+    let gateway = Gateway::of(&site);
+    gateway.reports(&["--replica", "gw-0", "--clean"], 0);
+    let copy = gateway.bench.read("gw.json");
+    gateway.reports(&["--add", "1", "--not-clean"], 0);
+    gateway.bench.file("gw.json", &copy);
+    let seen = gateway.reports(&["--add", "2", "--not-clean"], 1).all();
+    assert!(
+        seen.contains("refuses the report") && seen.contains("409"),
+        "{seen}"
+    );
+    assert!(seen.contains("--new-process"), "{seen}");
+    gateway.reports(&[], 1);
+    let seen = gateway.reports(&["--new-process", "--clean"], 1).all();
+    assert!(
+        seen.contains("given up") && seen.contains("acknowledged"),
+        "{seen}"
+    );
+    gateway.reports(&[], 0);
+    let mut both = held(&site);
+    both.sort();
+    assert_eq!(
+        both,
+        [one("1", "0", "clean"), one("2", "1", "rejected")].concat()
+    );
+}
+
+#[test]
+fn what_a_process_that_is_gone_left_is_sent_as_its_own() {
+    let mut site = Site::new("atlas", &Authority::new());
+    // Every address, as a daemon listens unless it is told otherwise.
+    let port = TcpListener::bind("[::]:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    site.listens = Some(("::", port));
+    site.write();
+    let gateway = Gateway::of(&site);
+    gateway.reports(
+        &[
+            "--replica",
+            "gw-0",
+            "--add",
+            "1",
+            "--not-clean",
+            "--timeout",
+            "1s",
+        ],
+        4,
+    );
+    gateway.reports(&["--new-process", "--clean", "--timeout", "1s"], 4);
+    hold("evidence-reporter", &[gateway.state()]);
+    site.start();
+    gateway.reports(&[], 0);
+    let mut both = held(&site);
+    both.sort();
+    assert_eq!(
+        both,
+        [one("1", "0", "clean"), one("1", "1", "rejected")].concat()
+    );
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_sent() {
+    let site = site();
+    let mut gateway = Gateway::of(&site);
+    let disk = Mount::new(&gateway.bench.path("disk"), 64);
+    gateway.state = "disk/gw.json";
+    gateway.reports(&["--replica", "gw-0", "--clean"], 0);
+    let before = gateway.state();
+    disk.fill(0);
+    let seen = gateway.reports(&["--add", "1", "--not-clean"], 1).all();
+    assert!(seen.contains("no room to write"), "{seen}");
+    assert!(seen.contains("nothing more was sent"), "{seen}");
+    assert_eq!(
+        (gateway.state(), held(&site)),
+        (before, one("1", "0", "clean"))
+    );
+    disk.empty();
+    gateway.reports(&["--add", "1", "--not-clean"], 0);
+    assert_eq!(held(&site), one("2", "1", "rejected"));
 }

@@ -202,15 +202,12 @@ fn a_state_that_grid_did_not_write_is_refused() {
         ("\"rejected\": \"4\"", "\"rejected\": \"2\""),
         ("\"acknowledged\": \"0\"", "\"acknowledged\": \"4\""),
         ("\"clean\": false", "\"clean\": false, \"more\": 1"),
-        ("false\n      ]", "true, true\n      ]"),
         ("[\n      false\n    ]", "[ false, false ]"),
         ("[\n      false\n    ]", "[ ]"),
         ("\"gw-0\"", "\"GW\""),
     ] {
         let wrong = json.replace(old, new);
-        if wrong == json {
-            continue;
-        }
+        assert_ne!(wrong, json, "{old}");
         assert!(
             matches!(
                 Reporter::from_json(wrong.as_bytes()),

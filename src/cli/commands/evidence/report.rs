@@ -327,9 +327,11 @@ fn send_all(
     }
 }
 
-/// Sends the identical report until its answer is known, or the time is up.
+/// Sends the identical report until its answer is known, or the time is up. Of several attempts the last one that was not
+/// cut short tells why.
 fn send(endpoint: &Endpoint, report: &Report, until: Instant) -> Result<Replied, SendError> {
     let mut pause = FIRST_PAUSE;
+    let mut before = None;
     loop {
         let sent = endpoint.send(report, until.min(Instant::now() + ATTEMPT));
         let may_pass = match &sent {
@@ -338,8 +340,12 @@ fn send(endpoint: &Endpoint, report: &Report, until: Instant) -> Result<Replied,
         };
         let jittered = pause.mul_f64(rand::rng().random_range(0.5..1.5));
         if !may_pass || Instant::now() + jittered >= until {
-            return sent;
+            return match (sent, before) {
+                (Err(SendError::Late(_)), Some(before)) => before,
+                (sent, _) => sent,
+            };
         }
+        before = Some(sent);
         std::thread::sleep(jittered);
         pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
     }
