@@ -281,8 +281,8 @@ complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subc
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l color -d 'When to colour the output (NO_COLOR is heeded)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
-complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l clean -d 'Nothing is wrong now'
-complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l not-clean -d 'Ingests are being rejected'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l clean -d 'The process rejects no ingest now'
+complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l not-clean -d 'It does, or nobody can say that it does not'
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l new-process -d 'The process has started anew: draw another epoch, and count from 0'
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -l json -d 'Print the result as JSON (its schema is under schemas/)'
 complete -c grid -n "__fish_grid_using_subcommand evidence; and __fish_seen_subcommand_from report" -s v -l verbose -d 'Say more: each step on each machine, and what its commands print'

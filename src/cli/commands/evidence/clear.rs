@@ -30,7 +30,7 @@ use crate::store::{Change, Outcome, Store as _, Touch, Touched};
         grid evidence clear --file /var/lib/grid-site/prod/evidence.json --stale       on the site's own machine\n\n\
         Evidence of rejected ingests stands until its process reports clean again; that of a process that is gone stands until \
         it is cleared here. Epoch, sequence and count stay as what the next report is held against, and a repeat of the report that \
-        was cleared brings nothing back. The journal of the mesh keeps who cleared what."
+        was cleared brings nothing back. Of a SITE the journal of the mesh keeps who cleared what."
 )]
 pub(super) struct Arguments {
     /// The site: a machine of the mesh

@@ -72,10 +72,10 @@ pub(super) struct Arguments {
     /// How many it has rejected since the last report
     #[arg(long, value_name = "N", requires = "flag")]
     add: Option<u64>,
-    /// Nothing is wrong now
+    /// The process rejects no ingest now
     #[arg(long)]
     clean: bool,
-    /// Ingests are being rejected
+    /// It does, or nobody can say that it does not
     #[arg(long)]
     not_clean: bool,
     /// What the process calls itself, a DNS label; kept from one report to the next
