@@ -134,6 +134,26 @@ fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
     bench.grid(&["push", "--all"]).exits(0);
     let status = bench.grid(&["status", "--exit-code"]).exits(0).all();
     assert!(!status.contains("identity"), "{status}");
+    let status = bench.grid(&["status", "-v"]).exits(0).all();
+    assert!(status.contains("its identity expires on "), "{status}");
+    let gossip = "nothing crosses sites yet";
+    for told in [&["check"][..], &["status"], &["push", "--behind"]] {
+        let told = bench.grid(told).exits(0).all();
+        assert!(told.contains(gossip), "{told}");
+    }
+
+    // A dry run knows the identities, and what a rotation made of them.
+    let dry = bench.grid(&["push", "--all", "--dry-run"]).exits(0).all();
+    assert!(dry.contains("0 machines to send"), "{dry}");
+    assert!(!dry.contains("to mint"), "{dry}");
+    bench.grid(&["rotate", "--site", "atlas"]).exits(0);
+    let dry = bench
+        .grid(&["push", "--behind", "--dry-run"])
+        .exits(0)
+        .all();
+    assert!(dry.contains("2 machines to send"), "{dry}");
+    assert!(!dry.contains("to mint"), "{dry}");
+    bench.grid(&["push", "--behind"]).exits(0);
 
     let status = bench.grid_at("+280d", &["status", "--exit-code"]).exits(6);
     let shown = status.stdout();
@@ -153,8 +173,9 @@ fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
     let status = bench.grid_at("+281d", &["status", "--json"]).exits(0);
     let view: serde_json::Value = serde_json::from_slice(status.raw()).unwrap();
     let identity = &view["machines"][0]["identity"];
-    assert_eq!(identity["number"], 1);
-    assert_eq!(identity["renewal"]["number"], 2);
+    assert_eq!(identity["number"], 2);
+    assert_eq!(identity["renewal"]["number"], 3);
+    assert_eq!(view["signals_cross"], false);
     assert_eq!(identity["renewal"]["waits_for"][0], "borealis");
 
     let status = bench.grid_at("+400d", &["status"]).exits(0).all();

@@ -96,7 +96,7 @@ impl Exit {
             Self::Store => {
                 "the store is damaged, sealed for somebody else, or not the one that a machine knows"
             }
-            Self::Restart => "site run: restart me, another mode or trust is declared",
+            Self::Restart => "site run: restart me, another mode, trust or identity is declared",
             Self::Interrupted => "interrupted",
         }
     }
@@ -311,7 +311,7 @@ mod tests {
         6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold; evidence --exit-code: it is not clean; signals diff --exit-code: a push would change a site
         7 another process holds the lock of the mesh, or of a reporter's state
         8 the store is damaged, sealed for somebody else, or not the one that a machine knows
-        75 site run: restart me, another mode or trust is declared
+        75 site run: restart me, another mode, trust or identity is declared
         130 interrupted
         "#);
     }

@@ -11,7 +11,7 @@ use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
 use crate::provision::{Need, RENEWED_DAYS, days_left};
 use crate::push::{Blocker, Problem, Reason, Whose};
-use crate::words::{NodeName, ServiceName};
+use crate::words::{NodeName, ServiceName, SignalMode};
 
 /// What to do about a mesh without a machine.
 pub(super) const NO_MACHINES: &str =
@@ -87,6 +87,14 @@ pub(super) fn identity(site: &NodeName, number: u32, need: Need) -> String {
     }
 }
 
+/// What is to be known of a mesh whose signals do not cross sites (DESIGN.md, section 7: said until gossip is built).
+pub(super) fn gossip(mesh: &Mesh) -> Option<&'static str> {
+    let mode = mesh.signals.as_ref()?.mode.unwrap_or_default();
+    (mode == SignalMode::Gossip).then_some(
+        "nothing crosses sites yet, since this grid has no gossip: with `mode = \"poll\"` in `[signals]` their signals do",
+    )
+}
+
 /// What a renewal waits for.
 pub(super) fn renewal(renewal: &Renewal) -> String {
     format!(
@@ -101,12 +109,12 @@ pub(super) fn renewal(renewal: &Renewal) -> String {
     )
 }
 
-/// What is to be said of a site's identity; nothing while there is time to renew it.
-pub(super) fn expiry(standing: &Standing, today: Date) -> Option<String> {
+/// What is to be said of a site's identity; nothing while there is time to renew it, unless it is `always` said.
+pub(super) fn expiry(standing: &Standing, today: Date, always: bool) -> Option<String> {
     let expires = standing.expires;
     match days_left(expires, today) {
         left if left < 0 => Some(format!("its identity expired on {expires}")),
-        left if left < RENEWED_DAYS => Some(format!("its identity expires on {expires}")),
+        left if left < RENEWED_DAYS || always => Some(format!("its identity expires on {expires}")),
         _ => None,
     }
 }

@@ -26,6 +26,9 @@ pub(super) fn tell(
     let mut lines = vec![headline(report, dry_run)];
     lines.extend(named(mesh, report));
     ui.results(&lines)?;
+    if let Some(what) = phrases::gossip(mesh) {
+        ui.note(&Line::new().look(Look::Warn, "note: ").plain(what));
+    }
     if mesh.nodes.is_empty() {
         ui.hint(phrases::NO_MACHINES);
     }

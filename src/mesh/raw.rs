@@ -70,7 +70,8 @@ pub(super) struct Signals {
     /// The program `grid` for the machines, relative to the declaration; it is installed as `/usr/local/bin/grid`. Absent:
     /// it is there already, from a package.
     pub binary: Option<At<LocalPath>>,
-    /// Has the daemon run, like `["systemctl", "enable", "--now", "grid-site"]`. What changes later it takes up by itself.
+    /// Has the daemon run, like `["systemctl", "enable", "--now", "grid-site"]`. What changes later it takes up by itself, or it
+    /// exits with 75, and its supervisor starts it again.
     pub apply: Option<Command>,
     /// Holds when the daemon runs as declared; absent: `["grid", "site", "check", "--config", "{release}/site.toml"]`.
     pub check: Option<Command>,

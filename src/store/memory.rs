@@ -44,6 +44,13 @@ impl std::fmt::Debug for MemoryStore {
 }
 
 impl MemoryStore {
+    /// A copy of what a store holds, all of it, but for contents and the journal.
+    #[must_use]
+    pub fn of(state: State) -> Self {
+        let empty = Self::new(state.id, state.era);
+        Self { state, ..empty }
+    }
+
     /// An empty store.
     #[must_use]
     pub fn new(id: StoreId, era: Era) -> Self {

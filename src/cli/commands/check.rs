@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::phrases::{NO_MACHINES, count};
+use crate::cli::phrases::{NO_MACHINES, count, gossip};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources as _;
@@ -61,6 +61,11 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         count(checked.files.len(), "file"),
     ));
     context.ui.result(&line)?;
+    if let Some(what) = gossip(&loaded.mesh) {
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
+    }
     if checked.machines == 0 {
         context.ui.hint(NO_MACHINES);
     }

@@ -18,7 +18,7 @@ use crate::cli::view::PushEvent;
 use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
 use crate::mesh::Mesh;
 use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
-use crate::store::{Change, MemoryStore, State, Store, StoreError, SystemChance, Touch, Touched};
+use crate::store::{Change, MemoryStore, Store, SystemChance, Touch, Touched};
 use crate::words::NodeName;
 
 /// The longest that `--wait` waits.
@@ -172,7 +172,7 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let heading = heading(context, reading.git.as_ref(), true);
     let sources = context.sources(&reading.folder, mesh);
     let mut couriers = Pretend;
-    let mut store = copy(&reading.state)?;
+    let mut store = MemoryStore::of(reading.state.clone()); // what is written to it is forgotten
     let mut told = Told::default();
     let report = act(
         context,
@@ -191,25 +191,6 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
         summary::tell(&mut context.ui, &reading.loaded, &report, true)?;
     }
     Ok(Exit::from(report.verdict()))
-}
-
-/// A copy of the state that forgets what is written to it.
-fn copy(state: &State) -> Result<MemoryStore, StoreError> {
-    let mut store = MemoryStore::new(state.id, state.era);
-    let provisions = state
-        .provisions
-        .iter()
-        .map(|(id, provision)| Change::Provision(id, provision.clone()));
-    let machines = state
-        .fleet
-        .iter()
-        .map(|(node, machine)| Change::Machine(node.clone(), machine.clone()));
-    let changes: Vec<Change> = std::iter::once(Change::Push(state.push))
-        .chain(provisions)
-        .chain(machines)
-        .collect();
-    store.commit(&changes)?;
-    Ok(store)
 }
 
 fn named(

@@ -46,8 +46,8 @@ struct CheckArguments {
 #[command(
     after_help = "Example:\n  grid site run --config /var/lib/grid/prod/current/services/site/site.toml\n\n\
         Scrapes this machine's providers. In poll mode it serves them to the other sites over mutual TLS, pulls theirs, takes \
-        the reports of this machine's gateways and writes the routing overlay. It exits with 75 when another mode, or under \
-        poll another trust, is declared: its supervisor starts it again. What it does stands in status.json in its state folder."
+        the reports of this machine's gateways and writes the routing overlay. It exits with 75 when another mode is \
+        declared, and in poll mode for another trust and, under pin, for a new identity: its supervisor starts it again. What it does stands in status.json in its state folder."
 )]
 struct RunArguments {
     /// Its site.toml, which a push delivers. One: a daemon serves one network

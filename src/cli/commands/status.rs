@@ -259,10 +259,15 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
             }
         })
         .collect();
+    let mesh = &reading.loaded.mesh;
     StatusView {
         mesh: reading.loaded.mesh.name.clone(),
         push: reading.state.push,
         running: None,
+        signals_cross: mesh
+            .signals
+            .as_ref()
+            .map(|_| phrases::gossip(mesh).is_none()),
         machines,
     }
 }

@@ -19,6 +19,9 @@ pub struct StatusView {
     /// Who holds the lock of the mesh just now: a push, or another command that writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Holder>,
+    /// Whether signals cross sites; absent: the mesh declares none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signals_cross: Option<bool>,
     /// The machines, declared or not, in order of name.
     pub machines: Vec<MachineView>,
 }

@@ -17,7 +17,12 @@ use crate::push::Reason;
 use crate::words::NodeName;
 
 /// Why a machine stands as it does.
-fn why(reading: &Reading, node: &NodeName, stands: &Stands, today: Date) -> String {
+fn why(
+    reading: &Reading,
+    node: &NodeName,
+    stands: &Stands,
+    (today, verbose): (Date, bool),
+) -> String {
     let mesh = &reading.loaded.mesh;
     let declared = mesh.nodes.get(node);
     let mut why = Vec::new();
@@ -49,7 +54,7 @@ fn why(reading: &Reading, node: &NodeName, stands: &Stands, today: Date) -> Stri
         why.push(format!("{service} is revoked"));
     }
     if let Some(identity) = &stands.identity {
-        why.extend(phrases::expiry(identity, today));
+        why.extend(phrases::expiry(identity, today, verbose));
         why.extend(identity.renewal.as_ref().map(phrases::renewal));
     }
     why.extend(stands.probe.as_ref().map(probed));
@@ -176,7 +181,12 @@ pub(super) fn table(
             Line::new()
                 .column(Look::Strong, node, width.saturating_add(2))
                 .column(look(stands), stands.state.word(), 13)
-                .plain(why(reading, node, stands, context.today)),
+                .plain(why(
+                    reading,
+                    node,
+                    stands,
+                    (context.today, context.ui.verbose),
+                )),
         );
     }
     let parts: Vec<String> = counts
@@ -196,6 +206,11 @@ pub(super) fn table(
             "this mesh was called {old} when it was last sent to {}: a push refuses to go on under the new name, and says why",
             phrases::list(nodes)
         )));
+    }
+    if let Some(what) = phrases::gossip(mesh) {
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
     }
     if !context.ui.quiet {
         for hint in hints(mesh, standings) {
