@@ -1,4 +1,5 @@
-//! Dials a site and asks it one thing over mutual TLS: what the poller and whoever reads a site by hand share.
+//! Dials a site and asks it one thing over mutual TLS: what the poller and whoever reads a site by hand share; and the way
+//! there, which a gateway's reports go too.
 
 use std::io;
 use std::net::SocketAddr;
@@ -157,7 +158,11 @@ impl Dial<'_> {
 }
 
 /// Connects to the first address that answers; a name is resolved anew each time.
-async fn connect(host: &PeerHost, port: u16, may_be_special: bool) -> Result<TcpStream, PollError> {
+pub(super) async fn connect(
+    host: &PeerHost,
+    port: u16,
+    may_be_special: bool,
+) -> Result<TcpStream, PollError> {
     let addresses: Vec<SocketAddr> = match host {
         PeerHost::Address(address) => vec![SocketAddr::new(*address, port)],
         PeerHost::Name(name) => tokio::net::lookup_host((name.as_ref(), port))

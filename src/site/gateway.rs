@@ -21,13 +21,13 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme,
 };
-use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
 use super::config::{ConfigError, Source};
-use super::fetch::{FetchError, asking, exchange};
+use super::dial::{PollError, connect};
+use super::fetch::{asking, exchange};
 use super::identity::{Identity, IdentityError};
 use super::serve::INGEST;
 use crate::evidence::reporter::Meaning;
@@ -38,8 +38,6 @@ use crate::words::{Digest, PeerHost, SignalMode};
 const BODY: usize = 4 * 1024;
 /// How much of it is repeated, in characters.
 const SAID: usize = 200;
-/// The most addresses of a name that are tried.
-const MOST_ADDRESSES: usize = 8;
 /// The largest file of a certificate or a key that is read, in bytes.
 const FILE: u64 = 256 * 1024;
 
@@ -215,19 +213,19 @@ async fn hand_in(
         at: at.to_owned(),
         why,
     };
-    let stream = connect(host, port, at).await?;
+    let no_way = |error: PollError| match error {
+        PollError::Refused => SendError::NobodyListens(at.to_owned()),
+        PollError::Identity(_) => SendError::NotOwn(at.to_owned()),
+        other => failed(other.to_string()),
+    };
+    // The site itself may be at the loopback: so it is, mostly.
+    let stream = connect(host, port, true).await.map_err(no_way)?;
     let config = config(identity).map_err(|error| failed(error.to_string()))?;
     let name = ServerName::try_from("site.grid.internal").map_err(|e| failed(e.to_string()))?;
     let stream = TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
-        .map_err(|error| {
-            let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref());
-            match of_tls {
-                Some(Error::InvalidCertificate(_)) => SendError::NotOwn(at.to_owned()),
-                _ => failed(format!("the handshake failed: {error}")),
-            }
-        })?;
+        .map_err(|error| no_way(error.into()))?;
     let mut request = asking(Method::POST, at, INGEST);
     for (header, value) in headers::write(report) {
         request = request.header(header.name(), value);
@@ -235,13 +233,9 @@ async fn hand_in(
     let request = request
         .body(http_body_util::Empty::new())
         .map_err(|error| failed(error.to_string()))?;
-    let (head, body) = exchange(stream, request, BODY).await.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
-        match (&error, cause) {
-            (FetchError::Transport(_), Some(cause)) => failed(format!("{error}: {cause}")),
-            _ => failed(error.to_string()),
-        }
-    })?;
+    let (head, body) = exchange(stream, request, BODY)
+        .await
+        .map_err(|error| no_way(error.into()))?;
     let status = head.status.as_u16();
     let lines = head.headers.iter();
     let lines = lines.map(|(name, value)| (name.as_str(), value.as_bytes()));
@@ -260,35 +254,6 @@ fn first_line(body: &[u8]) -> String {
         .filter(|c| !c.is_control())
         .take(SAID)
         .collect()
-}
-
-async fn connect(host: &PeerHost, port: u16, at: &str) -> Result<TcpStream, SendError> {
-    let failed = |why: String| SendError::Transport {
-        at: at.to_owned(),
-        why,
-    };
-    let addresses: Vec<SocketAddr> = match host {
-        PeerHost::Address(address) => vec![SocketAddr::new(*address, port)],
-        PeerHost::Name(name) => tokio::net::lookup_host((name.as_ref(), port))
-            .await
-            .map_err(|error| failed(format!("it cannot be resolved: {error}")))?
-            .take(MOST_ADDRESSES)
-            .collect(),
-    };
-    let mut last = failed("its name has no address".to_owned());
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                last = SendError::NobodyListens(at.to_owned());
-            }
-            Err(error) => last = failed(error.to_string()),
-        }
-    }
-    Err(last)
 }
 
 /// Shows the site's own certificate, and takes nothing else for the site.
