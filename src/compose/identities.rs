@@ -3,7 +3,8 @@
 //! Admitted are, of every site, the newest identity and each that is in use there, by last sent or by an attempt. A site has
 //! its newest identity once every other site has acknowledged it (under `spiffe`, the authority that vouches for it), else
 //! the newest of those in use. A first one waits for nobody; so does one of which minting said that it has waited long
-//! enough. Thus no renewal makes a peer refuse a site that it knew.
+//! enough. Thus no renewal makes a peer refuse a site that it knew. Of a site that nobody observes the identity
+//! before the newest is admitted too, until the next renewal: nobody knows when its cluster gives that one up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use jiff::civil::Date;
 use super::World;
 use super::manifest::SiteManifest;
 use super::sent::Machine;
-use crate::mesh::Node;
+use crate::mesh::{Mesh, Node};
 use crate::provision::{Authority, Identity, Need, SiteIdentity, goes_on_from};
 use crate::words::{Digest, MOST_PINS, NodeName, PeerTrust};
 
@@ -232,16 +233,34 @@ pub fn identity<'a>(world: &World<'a>, site: &NodeName) -> Option<&'a Identity> 
     Some(newest_used.unwrap_or_else(|| identity.newest()))
 }
 
-/// The identities of a site that the others admit: the newest, and those in use.
-fn admitted<'a>(
+/// The numbers of the identities of a site that are needed: those in use; and, where nobody observes the site, the one before
+/// the newest, since nobody knows when it is given up there.
+#[must_use]
+pub fn needed(
+    mesh: &Mesh,
     machine: &Machine,
+    site: &NodeName,
+    identity: &SiteIdentity,
+) -> BTreeSet<u32> {
+    let mut needed = in_use(machine);
+    let declared = mesh.nodes.get(site);
+    if declared.is_some_and(|declared| !declared.is_observed()) {
+        needed.extend(identity.before_newest().map(|before| before.number));
+    }
+    needed
+}
+
+/// The identities of a site that the others admit: the newest, and those that are needed.
+fn admitted<'a>(
+    world: &World<'_>,
+    site: &NodeName,
     identity: &'a SiteIdentity,
 ) -> impl Iterator<Item = &'a Identity> {
-    let used = in_use(machine);
+    let needed = needed(world.mesh, world.machine(site), site, identity);
     let newest = identity.newest().number;
     identity
         .generations()
-        .filter(move |one| one.number == newest || used.contains(&one.number))
+        .filter(move |one| one.number == newest || needed.contains(&one.number))
 }
 
 /// The authorities whose identities somebody admits: the newest, and those that issued any of these.
@@ -250,7 +269,7 @@ pub fn authorities<'a>(world: &World<'a>) -> Vec<&'a Authority> {
     let all = world.identities.authorities();
     let sites = world.identities.iter();
     let issuers: BTreeSet<u32> = sites
-        .flat_map(|(site, identity)| admitted(world.machine(site), identity))
+        .flat_map(|(site, identity)| admitted(world, site, identity))
         .map(|identity| identity.authority)
         .collect();
     let newest = all.newest().map(|newest| newest.number);
@@ -277,7 +296,7 @@ pub fn pins(world: &World<'_>, node: &Node) -> (BTreeSet<Digest>, u64) {
         );
         return (pins, 0);
     }
-    let admitted: Vec<&Identity> = admitted(world.machine(&node.name), identity).collect();
+    let admitted: Vec<&Identity> = admitted(world, &node.name, identity).collect();
     let greatest = admitted.iter().map(|identity| identity.serial).max();
     let pins = admitted.iter().map(|identity| identity.pin()).collect();
     (pins, greatest.unwrap_or(0))

@@ -176,7 +176,7 @@ impl Composer {
         let Some(site) = site::site(world, node, &mut files)? else {
             return Ok(None);
         };
-        let service = site::service(signals, &name);
+        let service = site::service(signals, node, &name);
         let none = BTreeMap::new();
         let manifest = self.declared(world, node, &service, &none, None, &mut files)?;
         Ok(Some(DeliveredSite {

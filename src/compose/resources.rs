@@ -2,8 +2,8 @@
 //! refer to (DESIGN.md, section 7; the signals contract, *Resources*).
 //!
 //! Nothing is minted here. What is not there is not referred to: a Secret without a key of ours, the key that seals
-//! membership. Under `pin` a site without a pin is refused by all others, so a mesh that has not given each of its sites an
-//! identity yet is refused by name instead of rendered.
+//! membership. Under `pin` a site without a pin is refused by all others, so an operator who renders a mesh that has not given
+//! each of its sites an identity yet is told so by name.
 //!
 //! Threat: a site's key leaves the store in [`secrets`] only, as a text that redacts itself; the authority's key never does.
 
@@ -64,11 +64,31 @@ fn names(nodes: &[NodeName]) -> String {
     }
 }
 
+/// Whether every site has the identity by which its peers would know it.
+///
+/// # Errors
+/// Names those that have none.
+pub fn all_have_identities(world: &World<'_>) -> Result<(), ResourceError> {
+    let trust = world.mesh.signals.as_ref().map(|signals| signals.trust());
+    let by_pin = trust == Some(PeerTrust::Pin);
+    let nodes = world.mesh.nodes.keys();
+    let lacking: Vec<NodeName> = nodes
+        .filter(|node| by_pin && lacks_identity(world, node))
+        .cloned()
+        .collect();
+    match lacking.is_empty() {
+        true => Ok(()),
+        false => Err(ResourceError::NoIdentity(lacking)),
+    }
+}
+
 /// The `GridNetwork`, and the `GridSite` of every machine by name. With `at` they are meant for that site's own cluster: the
 /// network says where it is, and refers to its certificate if grid makes that.
 ///
+/// A site that has no pin yet is rendered without: [`all_have_identities`] says whether there is one.
+///
 /// # Errors
-/// When a site has no pin that it needs, or too many.
+/// When a site has too many pins.
 pub fn resources(
     world: &World<'_>,
     how: &Resources,
@@ -77,15 +97,6 @@ pub fn resources(
     let mesh = world.mesh;
     let signals = mesh.signals.as_ref();
     let by_pin = signals.is_some_and(|signals| signals.trust() == PeerTrust::Pin);
-    let lacking: Vec<NodeName> = mesh
-        .nodes
-        .keys()
-        .filter(|node| by_pin && lacks_identity(world, node))
-        .cloned()
-        .collect();
-    if !lacking.is_empty() {
-        return Err(ResourceError::NoIdentity(lacking));
-    }
     let location = match at {
         Some(node) => mesh.location(node),
         None => signals.map(|s| s.location.clone()).unwrap_or_default(),

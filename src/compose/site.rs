@@ -12,9 +12,11 @@ use super::bundle::Content;
 use super::files::{Files, mode_of};
 use super::identities::{authorities, identity, pins};
 use super::manifest::{FileEntry, Manifest, SiteManifest};
+use super::resources;
 use super::{ComposeError, World};
 use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
 use crate::provision::{Identity, certificate};
+use crate::signals::manifests::yaml;
 use crate::signals::site::{Map, Peer, Peers, Pins, Scrape, Site, Watched};
 use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
 
@@ -133,7 +135,7 @@ pub fn wanted(world: &World<'_>, node: &Node) -> Result<Option<Wanted>, ComposeE
     let Some(signals) = &world.mesh.signals else {
         return Ok(None);
     };
-    let Some(identity) = sent_identity(world, node) else {
+    let Some(identity) = sent_identity(world, node).filter(|_| node.is_observed()) else {
         return Ok(None);
     };
     let shared = world.shared()?;
@@ -164,7 +166,8 @@ fn sent_identity<'a>(world: &World<'a>, node: &Node) -> Option<Option<&'a Identi
         true => None,
         false => identity(world, &node.name),
     };
-    let is_sent = node.is_sent_a_site() && (identity.is_some() || node.site.is_some());
+    // Of one that grid makes and has not made yet nothing is sent.
+    let is_sent = node.is_sent_a_site() && (identity.is_some() || node.has_own_identity());
     is_sent.then_some(identity)
 }
 
@@ -181,6 +184,9 @@ pub(super) fn site(
     let Some(identity) = sent_identity(world, node) else {
         return Ok(None);
     };
+    if !node.is_observed() {
+        return rendered(world, node, signals, identity, files).map(Some);
+    }
     let failed = |why: String| ComposeError::Site {
         node: node.name.to_string(),
         why,
@@ -216,6 +222,32 @@ pub(super) fn site(
         identity: identity.map(|identity| identity.number),
         knows: shared.knows,
     }))
+}
+
+/// What is written for a site that nobody reaches: the mesh's resources, and in a file of their own the Secrets.
+fn rendered(
+    world: &World<'_>,
+    node: &Node,
+    signals: &Signals,
+    identity: Option<&Identity>,
+    files: &mut Files<'_>,
+) -> Result<SiteManifest, ComposeError> {
+    let failed = |why: resources::ResourceError| ComposeError::Site {
+        node: node.name.to_string(),
+        why: why.to_string(),
+    };
+    let how = &signals.resources;
+    let objects = resources::resources(world, how, Some(node)).map_err(failed)?;
+    let text = yaml::documents(&objects);
+    files.add(path("resources.yaml"), 0o644, None, text.as_bytes(), None)?;
+    let secrets = resources::secrets(world, how, node).map_err(failed)?;
+    let texts: Vec<&str> = secrets.iter().map(|secret| secret.expose()).collect();
+    let text = Zeroizing::new(texts.join("---\n"));
+    files.add(path("secrets.yaml"), 0o600, None, text.as_bytes(), None)?;
+    Ok(SiteManifest {
+        identity: identity.map(|identity| identity.number),
+        knows: world.shared()?.knows,
+    })
 }
 
 /// What the daemon is told. Absent and written-down defaults are the same text.
@@ -260,19 +292,24 @@ fn watches(world: &World<'_>) -> Vec<Watched> {
     watched.collect()
 }
 
-/// The service whose files these are, as far as its commands go.
-pub(super) fn service(signals: &Signals, name: &ServiceName) -> Service {
+/// The service whose files these are, as far as its commands go: nobody runs any where nobody is reached.
+pub(super) fn service(signals: &Signals, node: &Node, name: &ServiceName) -> Service {
+    let here =
+        |command: &Option<crate::words::Command>| command.clone().filter(|_| node.is_observed());
     Service {
         name: name.clone(),
         nodes: Default::default(),
         provides: None,
         consumes: Default::default(),
         owner: signals.owner.clone(),
-        files: signals.files.clone(),
+        files: match node.is_observed() {
+            true => signals.files.clone(),
+            false => Vec::new(),
+        },
         test: None,
-        apply: signals.apply.clone(),
-        check: signals.check.clone(),
-        remove: signals.remove.clone(),
+        apply: here(&signals.apply),
+        check: here(&signals.check),
+        remove: here(&signals.remove),
         metrics: None,
         signals: None,
         moves: Move::StopFirst,

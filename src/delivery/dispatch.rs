@@ -22,6 +22,7 @@ use super::exchange;
 use super::gate::Gate;
 use super::link::{Courier, Link};
 use super::local::Local;
+use super::manifests;
 use super::openssh::OpenSsh;
 use super::prepared::{self, Prepared};
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
@@ -251,6 +252,9 @@ impl Worker {
             CourierKind::Ssh => &*self.ssh,
             CourierKind::Openssh => &*self.openssh,
             CourierKind::Local => &*self.local,
+            CourierKind::Manifests => {
+                return Err(failure(FailedStep::Start, "nobody is reached by manifests"));
+            }
         };
         let mut attempt = 1;
         loop {
@@ -283,6 +287,9 @@ impl Worker {
     fn send(&self, parcel: &Parcel, hear: &mut dyn FnMut(Progress)) -> Outcome {
         if !self.settings.gate.admits(parcel.awaited) {
             return Outcome::KeptBack;
+        }
+        if parcel.target.node.courier == CourierKind::Manifests {
+            return manifests::send(parcel);
         }
         let Some(limit) = self.settings.limit else {
             return self.send_until(parcel, None, hear);
@@ -329,6 +336,9 @@ impl Worker {
     fn ask(&self, question: &Question, hear: &mut dyn FnMut(Progress)) -> Answer {
         if self.settings.gate.is_shut() {
             return Answer::KeptBack;
+        }
+        if question.target.node.courier == CourierKind::Manifests {
+            return manifests::ask(question);
         }
         let waits = self.settings.ask_waits;
         let sender = super::protocol::clean(&self.settings.sender);

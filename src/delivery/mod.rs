@@ -12,7 +12,8 @@
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
 //! | `protocol` | what it says |
-//! | `link` | what a courier is; `local`, `ssh` and `openssh` are those that there are |
+//! | `link` | what a courier is; `local`, `ssh` and `openssh` are those that reach a machine |
+//! | `manifests` | the one that reaches nobody: a site's resources, in a folder |
 
 mod courier;
 mod dispatch;
@@ -22,6 +23,7 @@ mod exchange;
 mod gate;
 mod link;
 mod local;
+mod manifests;
 mod openssh;
 mod plan;
 mod prepared;
@@ -36,6 +38,7 @@ mod tar;
 pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
+pub use manifests::NOT_OBSERVED;
 pub use plan::left_unverified;
 pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};

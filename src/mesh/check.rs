@@ -20,10 +20,12 @@ pub(super) fn all(
     drafts: &Drafts<'_>,
     machines: &Machines,
     folder: &Utf8Path,
+    has_signals: bool,
     sources: &Sources,
     problems: &mut Vec<Problem>,
 ) {
     one_folder_for_two_machines(machines, sources, problems);
+    sites_alone(drafts, machines, has_signals, problems);
     for draft in drafts.values() {
         several_machines_without_host(draft, problems);
         misspelt_release(draft, problems);
@@ -34,6 +36,40 @@ pub(super) fn all(
     one_broker_for_two_providers(drafts, machines, sources, problems);
     service_signals::one_scale_a_metric(drafts, problems);
     circles(drafts, problems);
+}
+
+/// Whom nobody reaches, nobody runs a service on: such a machine is its site, and nothing else.
+fn sites_alone(
+    drafts: &Drafts<'_>,
+    machines: &Machines,
+    has_signals: bool,
+    problems: &mut Vec<Problem>,
+) {
+    for (name, node) in &machines.nodes {
+        if node.is_observed() {
+            continue;
+        }
+        if let (false, Some(place)) = (has_signals, machines.declared.get(name)) {
+            problems.push(Problem::new(
+                *place,
+                format!("{name} has the courier \"manifests\", so that it is a site and nothing else, and this mesh has no `[signals]`"),
+                "add a table `[signals]`, or take the machine away",
+            ));
+        }
+        for draft in drafts
+            .values()
+            .filter(|draft| draft.service.nodes.contains(name))
+        {
+            problems.push(Problem::new(
+                draft.place,
+                format!(
+                    "{} is on {name}, where nobody runs a service: its courier is \"manifests\", which writes the resources of its site to a folder",
+                    draft.service.name
+                ),
+                format!("take {name} from its machines, or give {name} a courier that reaches it"),
+            ));
+        }
+    }
 }
 
 /// A consumer of one broker that is declared twice would have one account name for two accounts there: the broker
@@ -97,7 +133,7 @@ fn one_folder_for_two_machines(
     for (name, node) in &machines.nodes {
         let host = match node.courier {
             CourierKind::Ssh | CourierKind::Openssh => Some((node.host(), node.port)),
-            CourierKind::Local => None,
+            CourierKind::Local | CourierKind::Manifests => None,
         };
         let Some(first) = seen.insert((host, node.root.as_str()), name) else {
             continue;
@@ -114,13 +150,13 @@ fn one_folder_for_two_machines(
                     "{name} and {first} have the same address and the same root, {}",
                     node.root
                 ),
-                CourierKind::Local => format!(
+                CourierKind::Local | CourierKind::Manifests => format!(
                     "{name} and {first} are the same folder of the controller, {}",
                     node.root
                 ),
             },
             format!(
-                "give one of them another `root`, or take it away; {first} is at {}",
+                "give one of them another `root` (or `folder`), or take it away; {first} is at {}",
                 sources.reference(*other)
             ),
         ));

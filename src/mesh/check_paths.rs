@@ -115,7 +115,7 @@ fn inside_root(
 fn file_system<'a>(machines: &Machines, name: &'a NodeName) -> Option<&'a NodeName> {
     let local = |name| {
         let node = machines.nodes.get(name);
-        node.is_some_and(|node| node.courier == CourierKind::Local)
+        node.is_some_and(|node| matches!(node.courier, CourierKind::Local | CourierKind::Manifests))
     };
     if local(name) { None } else { Some(name) }
 }

@@ -198,6 +198,12 @@ impl Node {
         self.address.as_deref().unwrap_or(self.name.as_str())
     }
 
+    /// Whether somebody looks whether what it was sent is in force there.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
+        self.courier != CourierKind::Manifests
+    }
+
     /// Whether its site's identity is made elsewhere.
     #[must_use]
     pub fn has_own_identity(&self) -> bool {
@@ -207,7 +213,7 @@ impl Node {
     /// Whether grid sends it a site, if the mesh has signals.
     #[must_use]
     pub fn is_sent_a_site(&self) -> bool {
-        self.pins.is_empty() || self.site.is_some()
+        self.pins.is_empty() || self.site.is_some() || !self.is_observed()
     }
 
     /// Why it is not sent to on `today`; `None`: it is.
@@ -235,6 +241,8 @@ pub enum CourierKind {
     Openssh,
     /// A directory of the controller's own machine.
     Local,
+    /// A folder of the controller's, for GitOps: its site's resources are written there, and nobody observes the site.
+    Manifests,
 }
 
 /// Why a machine is not sent to, and until when.

@@ -93,7 +93,15 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
     if parsed.whole {
         service::assign(&mut drafts, &machines, &mut problems);
         consumption::read_all(&mut drafts, &mut problems);
-        check::all(&drafts, &machines, &absolute, &sources, &mut problems);
+        let has_signals = items.signals.is_some();
+        check::all(
+            &drafts,
+            &machines,
+            &absolute,
+            has_signals,
+            &sources,
+            &mut problems,
+        );
     }
     match head.name {
         Some(name) if problems.is_empty() => Ok(Loaded {

@@ -66,7 +66,7 @@ impl Machines {
                 let carriers = tagged.entry(tag.clone()).or_default();
                 carriers.push(name.clone());
             }
-            if let Some(node) = node(name.clone(), raw, surroundings, problems) {
+            if let Some(node) = node(name.clone(), input.key, raw, surroundings, problems) {
                 nodes.push((name, node));
             }
         }
@@ -98,6 +98,7 @@ fn read_raw(input: Input<'_>, what: &str, problems: &mut Vec<Problem>) -> Option
 
 fn node(
     name: NodeName,
+    place: Place,
     raw: raw::Node,
     surroundings: Surroundings<'_>,
     problems: &mut Vec<Problem>,
@@ -109,7 +110,19 @@ fn node(
         port: raw.port.map(|port| port.0),
         user: raw.user.map(|login| login.0),
         identity: raw.identity.map(|path| identity(&path.value, surroundings)),
-        root: root(raw.root, courier, surroundings, problems)?,
+        root: match courier {
+            CourierKind::Manifests => folder(raw.folder, raw.root, place, surroundings, problems)?,
+            _ => {
+                if let Some(folder) = raw.folder {
+                    problems.push(Problem::new(
+                        folder.place,
+                        "only a machine with `courier = \"manifests\"` has a folder",
+                        "take it away, or say `courier = \"manifests\"`; where releases lie is `root`",
+                    ));
+                }
+                root(raw.root, courier, surroundings, problems)?
+            }
+        },
         become_root: raw.become_root,
         courier,
         tags: raw.tags.unwrap_or_default().into_iter().collect(),
@@ -220,6 +233,39 @@ fn identity(path: &LocalPath, surroundings: Surroundings<'_>) -> Utf8PathBuf {
         Some(home.join(below))
     });
     home.unwrap_or_else(|| surroundings.folder.join(&path.0))
+}
+
+/// The folder of a machine whose courier is `manifests`; it stands in the place of a root.
+fn folder(
+    written: Option<At<LocalPath>>,
+    root: Option<At<LocalPath>>,
+    machine: Place,
+    surroundings: Surroundings<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<AbsolutePath> {
+    if let Some(root) = root {
+        problems.push(Problem::new(
+            root.place,
+            "a machine with `courier = \"manifests\"` has no releases, and no root",
+            "where its resources are written is `folder`",
+        ));
+    }
+    let Some(written) = written else {
+        problems.push(Problem::new(
+            machine,
+            "with `courier = \"manifests\"` it has to be said where the resources are written",
+            "add `folder = \"…\"`, relative to the declaration",
+        ));
+        return None;
+    };
+    let path = &written.value.0;
+    let read = if path.starts_with('/') {
+        AbsolutePath::new(path)
+    } else {
+        AbsolutePath::new(surroundings.folder.as_str()).and_then(|folder| folder.join(path))
+    };
+    read.map_err(|wrong| problems.push(Problem::bare(written.place, format!("`folder`: {wrong}"))))
+        .ok()
 }
 
 fn root(

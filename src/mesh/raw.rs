@@ -175,8 +175,10 @@ pub(super) struct Node {
     /// How the machine side gains root; absent: not at all.
     #[serde(rename = "become")]
     pub become_root: Option<Become>,
-    /// How it is reached; absent: "ssh".
+    /// How it is reached; absent: "ssh". "manifests": not at all, the resources of its site are written to `folder`.
     pub courier: Option<CourierKind>,
+    /// With `courier = "manifests"`: the folder that the resources of its site are written to, relative to the declaration.
+    pub folder: Option<At<LocalPath>>,
     /// Its tags: `@tag` names all machines that carry it.
     pub tags: Option<Vec<Tag>>,
     /// Declared, but not sent to: a reason, or `{ reason = "…", until = 2026-12-01 }`.
@@ -222,6 +224,7 @@ impl Node {
             root: or(self.root, &defaults.root),
             become_root: or(self.become_root, &defaults.become_root),
             courier: or(self.courier, &defaults.courier),
+            folder: self.folder,
             tags: or(self.tags, &defaults.tags),
             hold: or(self.hold, &defaults.hold),
             pins: self.pins,

@@ -98,6 +98,12 @@ impl SiteIdentity {
         self.older.iter().chain(std::iter::once(&self.newest))
     }
 
+    /// The generation before the newest, if it is kept.
+    #[must_use]
+    pub fn before_newest(&self) -> Option<&Identity> {
+        self.older.last()
+    }
+
     /// A generation, if it is kept.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<&Identity> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::PushError;
 use super::event::Event;
 use super::run::Run;
-use crate::compose::identities::{in_use, needs};
+use crate::compose::identities::{in_use, needed, needs};
 use crate::provision::Need;
 use crate::store::Change;
 use crate::words::NodeName;
@@ -51,7 +51,8 @@ impl Run<'_> {
         let mut changes = Vec::new();
         let mut gone: Vec<NodeName> = Vec::new();
         for (site, identity) in self.state.identities.iter() {
-            let used: BTreeSet<u32> = self.state.fleet.get(site).map(in_use).unwrap_or_default();
+            let machine = self.state.fleet.get(site);
+            let used: BTreeSet<u32> = machine.map(in_use).unwrap_or_default();
             let is_declared = self.mesh.signals.is_some()
                 && self
                     .mesh
@@ -66,7 +67,9 @@ impl Run<'_> {
                 continue; // nearly all have but the newest, which stays
             }
             let mut pruned = identity.clone();
-            if pruned.prune(|number| used.contains(&number)) {
+            let needed = machine.map(|machine| needed(self.mesh, machine, site, identity));
+            let needed = needed.unwrap_or_default();
+            if pruned.prune(|number| needed.contains(&number)) {
                 changes.push(Change::Identity(site.clone(), pruned));
             }
         }

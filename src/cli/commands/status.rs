@@ -252,6 +252,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     .filter(|_| stands.state == MachineState::OnHold)
                     .and_then(|declared| declared.hold.as_ref())
                     .map(phrases::hold),
+                unobserved: declared.is_some_and(|declared| !declared.is_observed()),
                 probe: stands.probe,
                 identity: stands.identity,
                 reached_at: moved.map(|sent| sent.place(declared)),

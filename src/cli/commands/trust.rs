@@ -42,7 +42,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
             phrases::list(&chosen)
         )));
     };
-    if node.courier == CourierKind::Local {
+    if matches!(node.courier, CourierKind::Local | CourierKind::Manifests) {
         return Err(CommandError::usage(format!(
             "{} is a folder of this machine, and has no host key",
             node.name

@@ -52,6 +52,9 @@ pub struct MachineView {
     /// Why it is on hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
+    /// Whether what it holds was only written to a folder, so that nobody observes what is in force there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unobserved: bool,
     /// What `--probe` found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeView>,

@@ -155,6 +155,9 @@ fn look(
     node: &Node,
     renewals: &BTreeMap<NodeName, Need>,
 ) -> Result<Option<SiteDiffView>, CommandError> {
+    if !node.is_observed() {
+        return Ok(None); // nobody knows which daemon runs there, and how
+    }
     let failed = |error: crate::compose::ComposeError| {
         CommandError::new(Exit::Declaration, error)
             .context(format!("the site of {} cannot be composed", node.name))

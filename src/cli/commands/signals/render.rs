@@ -8,7 +8,7 @@ use super::Generation;
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::ui::Line;
-use crate::compose::resources::{ResourceError, resources, secrets};
+use crate::compose::resources::{ResourceError, all_have_identities, resources, secrets};
 use crate::mesh::{Mesh, Node, Resources};
 use crate::signals::manifests::{definitions::definitions, yaml};
 use crate::store::State;
@@ -125,6 +125,7 @@ fn print(
         how.namespace = namespace.clone();
     }
     let world = state.world(mesh);
+    all_have_identities(&world)?;
     let objects = resources(&world, &how, at)?;
     let secrets = match at.filter(|_| arguments.secrets) {
         Some(node) => {

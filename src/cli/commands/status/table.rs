@@ -57,6 +57,9 @@ fn why(
         why.extend(phrases::expiry(identity, today, verbose));
         why.extend(identity.renewal.as_ref().map(phrases::renewal));
     }
+    if declared.is_some_and(|declared| !declared.is_observed()) {
+        why.push(crate::delivery::NOT_OBSERVED.to_owned());
+    }
     why.extend(stands.probe.as_ref().map(probed));
     let sent = reading
         .state
