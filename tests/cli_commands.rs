@@ -497,6 +497,21 @@ fn a_store_that_is_damaged_or_sealed_for_somebody_else_is_exit_8() {
 }
 
 #[test]
+fn init_makes_the_identity_where_it_is_looked_for() {
+    let bench = Bench::bare();
+    let named = bench.path("keys/mine.txt");
+    let variable = ("GRID_IDENTITY", named.to_str().unwrap());
+    bench.grid_with(variable, &["init", "."]).exits(0);
+    let mode = std::fs::metadata(&named).unwrap().permissions();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+        0o600
+    );
+    let again = bench.grid_with(variable, &["init", "."]).exits(0).all();
+    assert!(again.contains("kept   your identity"), "{again}");
+}
+
+#[test]
 fn a_missing_identity_is_named_with_what_makes_one() {
     let bench = Bench::bare();
     bench.file("mesh.toml", "[mesh]\nname = \"prod\"\n");

@@ -101,6 +101,8 @@ fn a_push_writes_the_resources_and_says_that_nobody_observes_them() {
     // A second push has nothing to do; one that names it mends what somebody changed, and touches nothing of theirs.
     let again = bench.grid(&["push", "--behind"]).exits(0).stdout();
     assert!(again.contains("0 machines sent"), "{again}");
+    let contacted = bench.grid(&["push", "eridanus"]).exits(0).stdout();
+    assert!(!contacted.contains("mended"), "{contacted}");
     bench.file(&format!("{FOLDER}/resources.yaml"), "changed by hand");
     let mended = bench.grid(&["push", "eridanus"]).exits(0).stdout();
     assert!(

@@ -319,7 +319,9 @@ fn write(parcel: &Parcel) -> Result<Outcome, (Failure, bool)> {
     folder.record.manifest = Some(manifest.clone());
     folder.record.begun = None;
     folder.write_record().map_err(begun)?;
-    applied.applied = manifest.services.keys().cloned().collect();
+    if applied.files > 0 {
+        applied.applied = manifest.services.keys().cloned().collect();
+    }
     applied.notes = vec![NOT_OBSERVED.to_owned()];
     Ok(Outcome::Applied(applied))
 }

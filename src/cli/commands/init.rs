@@ -11,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit, sealed};
 use crate::cli::ui::{Line, Look};
 use crate::mesh::starter;
-use crate::store::{Identity, IdentityError, default_path};
+use crate::store::{Identity, IdentityError};
 use crate::words::MeshName;
 
 /// Arguments of `grid init`.
@@ -117,20 +117,17 @@ fn mesh_name(arguments: &Arguments) -> Result<MeshName, CommandError> {
 
 /// Makes an identity if there is none: what was done, and whether it is new.
 fn identity(context: &Context) -> Result<(Line, bool), CommandError> {
-    match context.identity() {
+    let path = match context.identity() {
         Ok(identity) => {
             let line = format!("kept   your identity, {}", identity.public());
             return Ok((Line::of(line), false));
         }
+        // Where it is looked for, which $GRID_IDENTITY may say.
         Err(error) => match error.cause.downcast_ref::<IdentityError>() {
-            Some(IdentityError::Missing { .. }) if std::env::var_os("GRID_IDENTITY").is_none() => {}
+            Some(IdentityError::Missing { path }) => path.clone(),
             _ => return Err(error),
         },
-    }
-    let path = default_path(
-        std::env::var_os("XDG_CONFIG_HOME").as_deref(),
-        std::env::var_os("HOME").as_deref(),
-    )?;
+    };
     let identity = Identity::generate();
     identity.write_new(&path, context.started)?;
     let line = format!(
