@@ -517,7 +517,8 @@ fn a_missing_identity_is_named_with_what_makes_one() {
     bench.file("mesh.toml", "[mesh]\nname = \"prod\"\n");
     insta::assert_snapshot!(bench.grid(&["push", "--all"]).exits(1).all(), @r#"
     $ grid push --all
-    ! error: there is no identity at [DIR]/config/grid/identity.txt: `grid init` makes one, or name yours with $GRID_IDENTITY
+    ! error: there is no identity at [DIR]/config/grid/identity.txt
+    ! next: `grid init` makes one, or name yours with $GRID_IDENTITY
     [exit 1]
     "#);
 }

@@ -130,6 +130,7 @@ fn machines_are_named_by_tag_wherever_they_are_named() {
     forgot cygnus: what it held is taken as gone
     behind now: borealis, cygnus
     ! next: the next push carries it: `grid push --behind`
+    ! next: to forget is for a machine that is gone, and the next push takes borealis, cygnus for new. One that lives and holds what it was sent is fenced (exit 8), until `grid push borealis cygnus --take-over` replaces that
     "#);
 }
 
@@ -703,6 +704,15 @@ fn a_misspelt_account_is_not_told_to_have_none_yet() {
 fn a_lost_identity_is_told_as_such_where_a_store_is() {
     let bench = all_current();
     std::fs::remove_file(bench.path("../config/grid/identity.txt")).unwrap();
+    let lost = bench.grid(&["status"]).exits(1);
+    insta::assert_snapshot!(lost.all(), @r#"
+    $ grid status
+    ! error: there is no identity at [DIR]/config/grid/identity.txt
+    ! next: put the backup of the identity that ./.grid is sealed for back in its place, or name it with $GRID_IDENTITY
+    ! next: if you never had one for it: `grid init` makes you one, and whoever pushes this mesh adds its public key to `recipients` in mesh.toml and pushes
+    [exit 1]
+    "#);
+    bench.grid(&["push", "--all"]).exits(1);
     let init = bench.grid(&["init"]).exits(0);
     let sealed = bench.grid(&["status"]).exits(8);
     insta::assert_snapshot!(told(&[init, sealed]), @r#"
@@ -940,5 +950,169 @@ fn a_machine_on_hold_and_a_revoked_consumer_are_told_how_they_come_back() {
     cygnus    current
     3 machines: 3 current
     ! next: `grid issue accounts/billing` gives billing an account again
+    "#);
+}
+
+/// What is said to do next.
+fn next(seen: &[Seen]) -> String {
+    let all = told(seen);
+    let is_told = |line: &&str| line.starts_with("$ ") || line.starts_with("! next: ");
+    all.lines().filter(is_told).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_machine_that_is_forgotten_and_lives_is_told_before_and_at_the_fence() {
+    let bench = all_current();
+    let seen = [
+        bench.grid(&["forget", "cygnus", "--yes"]).exits(0),
+        bench.grid(&["push", "--behind"]).exits(8),
+        bench.grid(&["push", "cygnus", "--take-over"]).exits(0),
+    ];
+    insta::assert_snapshot!(next(&seen), @r#"
+    $ grid forget cygnus --yes
+    ! next: the next push carries it: `grid push --behind`
+    ! next: to forget is for a machine that is gone, and the next push takes cygnus for new. One that lives and holds what it was sent is fenced (exit 8), until `grid push cygnus --take-over` replaces that
+    $ grid push --behind
+    ! next: if cygnus was forgotten here (`grid history` says when), had another name, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    $ grid push cygnus --take-over
+    "#);
+}
+
+#[test]
+fn a_machine_that_is_declared_elsewhere_is_not_said_to_be_gone() {
+    let bench = all_current();
+    bench.edit(
+        "[nodes.cygnus]",
+        "[nodes.cygnus]\ncourier = \"ssh\"\naddress = \"127.0.0.1\"\nport = 1",
+    );
+    let seen = [bench.grid(&["push", "cygnus"]).exits(4)];
+    insta::assert_snapshot!(next(&seen), @r#"
+    $ grid push cygnus
+    ! next: cygnus: is it up, does sshd run there, is `address` or `port` another one? `grid hold` keeps pushes from it meanwhile
+    ! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at cygnus is gone, `grid forget cygnus` takes it as gone
+    ! next: mend what is wrong on cygnus, then `grid push --behind` finishes this
+    "#);
+}
+
+#[test]
+fn a_secret_that_is_not_to_be_had_is_put_right_where_it_comes_from() {
+    let bench = all_current();
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.api]\nenv = \"API_KEY\"\n[secrets.asked]\ncommand = [\"false\"]\n[secrets.kept]\nfile = \"kept.age\"\n\n[services.notice]\n",
+    );
+    let seen = ["api", "asked", "kept"].map(|secret| {
+        bench.file("notice.j2", &format!("one\n{{{{ secrets.{secret} }}}}\n"));
+        bench.grid(&["push", "cygnus"]).exits(4)
+    });
+    let composed = bench.grid(&["compose", "cygnus"]).exits(3);
+    insta::assert_snapshot!(next(&seen) + "\n" + &next(&[composed]), @r#"
+    $ grid push cygnus
+    ! next: set $API_KEY, then `grid push --behind` finishes this
+    $ grid push cygnus
+    ! next: see what `false` says by hand, or mend `command` of [secrets.asked], then `grid push --behind` finishes this
+    $ grid push cygnus
+    ! next: mend kept.age, or `file` of [secrets.kept], then `grid push --behind` finishes this
+    $ grid compose cygnus
+    ! next: mend kept.age, or `file` of [secrets.kept]
+    "#);
+}
+
+#[test]
+fn an_undefined_value_is_named_and_so_is_the_setting_that_asks_for_it() {
+    let bench = all_current();
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.file("notice.j2", "{{ node.adress }}\n");
+    let template = bench.grid(&["compose", "cygnus"]).exits(3);
+    bench.edit(
+        "kind = \"custom\"",
+        "kind = \"custom\"\nuri = \"{{ wants.scope }}\"",
+    );
+    let setting = bench.grid(&["compose", "borealis"]).exits(3);
+    insta::assert_snapshot!(told(&[template, setting]), @r#"
+    $ grid compose cygnus
+    ! error: cygnus cannot be composed: notice: notice.j2:1: undefined value: node.adress
+    ! next: mend notice.j2 (line 1)
+    [exit 3]
+    $ grid compose borealis
+    ! error: borealis cannot be composed: billing: `uri` of `[services.accounts.provides]`: undefined value: wants.scope
+    ! next: mend `uri` of `[services.accounts.provides]`
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn an_account_of_somebody_outside_comes_back_by_a_command_that_is_accepted() {
+    let bench = all_current();
+    bench
+        .grid(&["issue", "accounts/other", "--outside"])
+        .exits(0);
+    let revoked = bench.grid(&["revoke", "accounts/other"]).exits(0);
+    let again = bench
+        .grid(&["issue", "accounts/other", "--outside"])
+        .exits(0);
+    insta::assert_snapshot!(told(&[revoked, again]), @r#"
+    $ grid revoke accounts/other
+    revoked accounts/other: the next push closes the account; `grid issue accounts/other --outside` gives other a new one
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    $ grid issue accounts/other --outside
+    minted accounts/other, generation 2
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    "#);
+}
+
+#[test]
+fn a_hold_with_a_day_is_said_to_end_by_itself() {
+    let bench = all_current();
+    let seen = [bench
+        .grid(&["hold", "atlas", "holidays", "--until", "2999-12-24"])
+        .exits(0)];
+    insta::assert_snapshot!(next(&seen), @r#"
+    $ grid hold atlas holidays --until 2999-12-24
+    ! next: nothing goes to atlas until 2999-12-24, when the hold ends by itself, or until `grid unhold atlas`
+    "#);
+}
+
+#[test]
+fn a_site_whose_machine_has_no_grid_is_told_to_install_it() {
+    let bench = three_machines();
+    let table = "[signals]\ncheck = [\"no-such-grid\", \"site\", \"check\", \"--config\", \"{release}/site.toml\"]\n\n[services.notice]\n";
+    bench.edit("[services.notice]\n", table);
+    let seen = [bench.grid(&["push", "cygnus"]).exits(4)];
+    let next = next(&seen);
+    assert!(next.contains("127: `grid` is not there"), "{next}");
+    assert!(next.contains("`binary` of `[signals]`"), "{next}");
+}
+
+#[test]
+fn while_a_push_runs_the_status_says_to_wait_for_it() {
+    let bench = three_machines();
+    let mut push = support::a_push_that_applies(&bench);
+    let status = bench.grid(&["status"]).exits(0);
+    support::go_on(&bench);
+    push.wait().unwrap();
+    let next = next(&[status]);
+    assert!(
+        next.contains(
+            "a push runs: see what is left once it is done, or `grid push --behind --wait`"
+        ),
+        "{next}"
+    );
+}
+
+#[test]
+fn a_send_whose_end_was_not_heard_is_asked_and_nothing_is_to_be_mended() {
+    let bench = all_current();
+    bench.edit(
+        "[services.notice]\n",
+        "[services.notice]\napply = [\"sleep\", \"3\"]\n",
+    );
+    let seen = [bench.grid(&["push", "cygnus", "--timeout", "1"]).exits(4)];
+    insta::assert_snapshot!(next(&seen), @r#"
+    $ grid push cygnus --timeout 1
+    ! next: `grid push --behind` asks cygnus first what it holds, and goes on from there
     "#);
 }

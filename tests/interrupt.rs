@@ -110,7 +110,7 @@ fn the_first_ctrl_c_finishes_the_sends_under_way_and_names_who_is_behind() {
         round 0  atlas     named    never sent                            sent [TIME] s, applied slow
         interrupted: 1 machine sent, 0 failed, 0 already current, 1 behind
         behind      borealis  never sent; kept back, since this was interrupted
-        ! interrupted: no further machine is sent to, and the sends under way are finished; once more to quit at once
+        ! interrupted: no further machine is sent to, and the sends under way are finished; once more to quit at once, which leaves those uncertain until the next push asks them
         ! exit 130: interrupted
         ! next: `grid push --behind` goes on from here
         [exit 130]

@@ -145,6 +145,9 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
     let locked = field.another_key("locked", "a passphrase");
 
     let machine = |name: &str, more: &str| field.machine(name, "root", &root(name), more);
+    let absent = "identity = \"../key3\"";
+    machine("absent", absent);
+    machine("absent-too", &format!("{absent}\ncourier = \"openssh\""));
     machine("atlas", "");
     machine("changed", "address = \"127.0.0.3\"");
     machine(
@@ -172,9 +175,25 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
     fs::create_dir(&home).unwrap();
     fs::write(home.join("config"), "ConnectTimeout 1\n").unwrap();
 
+    // No error, where the key is only not on this machine.
+    let checked = field.bench.grid(&["check"]).exits(0).all();
+    assert!(
+        checked.contains("note: `identity` of absent, absent-too: ../key3 does not exist"),
+        "{checked}"
+    );
     let pushed = field.bench.grid(&["push", "--all"]).exits(4);
     let told = field.told(&pushed);
     let expected = [
+        (
+            "absent",
+            "was not let in; there is no agent; ../key3 does not exist",
+            "put the key there, or name the file where it is: `identity` of the machine",
+        ),
+        (
+            "absent-too",
+            "(publickey).; ../key3 does not exist",
+            "put the key there, or name the file where it is: `identity` of the machine",
+        ),
         (
             "changed",
             "has changed: it shows ssh-ed25519 [FINGERPRINT], but known_hosts:2 has another",
@@ -209,7 +228,7 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
         (
             "stranger",
             "was not let in; there is no agent; tried [DIR]/mesh/mine",
-            "ssh-add -l",
+            "does `authorized_keys` of that login have the key",
         ),
         ("sudo", "sudo: a password is required", "NOPASSWD"),
         (
@@ -236,7 +255,7 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
         let next = format!("! next: {machine}: ");
         assert_eq!(line(&probed, &next), line(&told, &next));
     }
-    assert!(told.contains("2 machines sent, 11 failed"), "{told}");
+    assert!(told.contains("2 machines sent, 13 failed"), "{told}");
     for sent in ["atlas", "zeus"] {
         let file = root(sent).join("current/services/app/a");
         assert_eq!(fs::read_to_string(file).unwrap(), "here");

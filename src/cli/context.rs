@@ -150,7 +150,7 @@ impl Context {
             Some(flag) => Arc::clone(flag),
             None => {
                 let line = Line::new().look(Look::Warn, "interrupted: ").plain(
-                    "no further machine is sent to, and the sends under way are finished; once more to quit at once",
+                    "no further machine is sent to, and the sends under way are finished; once more to quit at once, which leaves those uncertain until the next push asks them",
                 );
                 let flag = interrupt::note(self.ui.announcement(line)).map_err(|error| {
                     CommandError::failed(format!("signals cannot be noted: {error}"))
@@ -339,6 +339,17 @@ impl Context {
         Holder::here(&who::user(), what, self.started)
     }
 
+    /// The operator's identity, for the store at `place`, if there is one.
+    fn identity_for(&self, place: &Place) -> Result<Identity, CommandError> {
+        self.identity.find().map_err(|error| {
+            if place.path().exists() {
+                super::exit::identity_lost(error, place.path())
+            } else {
+                error.into()
+            }
+        })
+    }
+
     /// The operator's identity.
     ///
     /// # Errors
@@ -399,7 +410,7 @@ impl Context {
             }
             .into());
         }
-        let identity = self.identity()?;
+        let identity = self.identity_for(&place)?;
         Ok(SledStore::open_reading(place, identity, self.holder(what)))
     }
 
@@ -424,8 +435,8 @@ impl Context {
         what: &str,
         wait: Duration,
     ) -> Result<Writing, CommandError> {
-        let identity = self.identity()?;
         let place = self.place(&folder);
+        let identity = self.identity_for(&place)?;
         let lock = MeshLock::take(&place, self.holder(what), wait).map_err(|error| {
             let is_held = matches!(error, LockError::Held { .. });
             let error = CommandError::from(error);

@@ -228,6 +228,22 @@ pub(super) fn sealed(store: &std::path::Path) -> Vec<String> {
     ]
 }
 
+/// No identity is there, for a store that is: another one than the store was sealed for opens nothing of it.
+pub(super) fn identity_lost(error: IdentityError, store: &std::path::Path) -> CommandError {
+    if !matches!(error, IdentityError::Missing { .. }) {
+        return error.into();
+    }
+    CommandError::new(Exit::Failed, error)
+        .hint(format!(
+            "put the backup of the identity that {} is sealed for back in its place, or name it with $GRID_IDENTITY",
+            store.display()
+        ))
+        .hint(
+            "if you never had one for it: `grid init` makes you one, and whoever pushes this mesh adds its public key to `recipients` in \
+             mesh.toml and pushes",
+        )
+}
+
 /// What to do where the system lets nobody write in the store's folder.
 fn of_the_store(error: &io::Error) -> Option<&'static str> {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
@@ -277,7 +293,13 @@ impl From<ProvisionError> for CommandError {
 
 impl From<IdentityError> for CommandError {
     fn from(error: IdentityError) -> Self {
-        Self::new(Exit::Failed, error)
+        let is_missing = matches!(error, IdentityError::Missing { .. });
+        let error = Self::new(Exit::Failed, error);
+        if is_missing {
+            error.hint("`grid init` makes one, or name yours with $GRID_IDENTITY")
+        } else {
+            error
+        }
     }
 }
 

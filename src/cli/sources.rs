@@ -87,6 +87,7 @@ impl FsSources {
         let error = |why: String| SourceError {
             what: path.to_string(),
             why,
+            remedy: None,
         };
         let full = self.folder.join(path);
         // Asked first: to open a pipe would wait for its writer.
@@ -102,6 +103,7 @@ impl FsSources {
         let error = |why: String| SourceError {
             what: path.to_string(),
             why,
+            remedy: None,
         };
         let (file, size) = self.open(path)?;
         let too_large = || error(format!("it has more than {most} bytes"));
@@ -125,6 +127,7 @@ impl FsSources {
         String::from_utf8(bytes.to_vec()).map_err(|_| SourceError {
             what: path.to_string(),
             why: "a template is UTF-8 text, and this is not".to_owned(),
+            remedy: None,
         })
     }
 
@@ -141,6 +144,7 @@ impl FsSources {
         let (digest, size) = Digest::of_reader(&mut file).map_err(|e| SourceError {
             what: path.to_string(),
             why: e.to_string(),
+            remedy: None,
         })?;
         Ok(SourceFile {
             digest,
@@ -150,33 +154,48 @@ impl FsSources {
     }
 
     fn read_secret(&self, name: &SecretName) -> Result<Secret, SourceError> {
-        let error = |why: String| SourceError {
+        let failed = |why: String, remedy: String| SourceError {
             what: format!("secret {name}"),
             why,
+            remedy: Some(remedy),
         };
+        let table = format!("[secrets.{name}]");
         let Some(source) = self.secrets.get(name) else {
-            return Err(error("the declaration has no such secret".to_owned()));
+            let why = "the declaration has no such secret".to_owned();
+            return Err(failed(why, format!("declare {table}")));
         };
         match source {
             SecretSource::AgeFile(path) => {
+                let error = |why: String| failed(why, format!("mend {path}, or `file` of {table}"));
                 let bytes = self
                     .read_at_most(path, AGE_FILE_MOST)
                     .map_err(|e| error(e.to_string()))?;
-                let identity = (self.identity)().map_err(error)?;
+                let identity = (self.identity)().map_err(|why| {
+                    failed(
+                        why,
+                        "put your identity in its place, or name it with $GRID_IDENTITY".to_owned(),
+                    )
+                })?;
                 open_age_file(&bytes, &identity).map_err(|e| error(format!("{path}: {e}")))
             }
-            SecretSource::Environment(variable) => match std::env::var(variable) {
-                Ok(value) => Ok(Secret::new(value)),
-                Err(std::env::VarError::NotPresent) => {
-                    Err(error(format!("${variable} is not set")))
+            SecretSource::Environment(variable) => {
+                let error =
+                    |what: &str| failed(format!("${variable} {what}"), format!("set ${variable}"));
+                match std::env::var(variable) {
+                    Ok(value) => Ok(Secret::new(value)),
+                    Err(std::env::VarError::NotPresent) => Err(error("is not set")),
+                    Err(std::env::VarError::NotUnicode(_)) => Err(error("is not UTF-8 text")),
                 }
-                Err(std::env::VarError::NotUnicode(_)) => {
-                    Err(error(format!("${variable} is not UTF-8 text")))
-                }
-            },
+            }
             SecretSource::Command(command) => {
                 let mut words = command.words().iter();
                 let program = words.next().map_or("", String::as_str);
+                let error = |why: String| {
+                    failed(
+                        why,
+                        format!("see what `{program}` says by hand, or mend `command` of {table}"),
+                    )
+                };
                 let mut run = Command::new(program);
                 run.args(words).current_dir(&self.folder);
                 let (hear, secret) = (Arc::clone(&self.hear), name.clone());
@@ -221,10 +240,12 @@ impl Sources for FsSources {
         let refused = || SourceError {
             what: path.to_string(),
             why: "a template includes only files below the declaration's folder".to_owned(),
+            remedy: None,
         };
         let error = |e: std::io::Error| SourceError {
             what: path.to_string(),
             why: e.to_string(),
+            remedy: None,
         };
         if leads_out(path) {
             return Err(refused());
@@ -346,6 +367,7 @@ mod tests {
                     "unset",
                     SecretSource::Environment("GRID_TEST_NOT_SET".to_owned()),
                 ),
+                ("no-file", SecretSource::AgeFile("secrets/none.age".into())),
                 (
                     "identity",
                     command(&["sh", "-c", "echo ${GRID_IDENTITY-none}"]),
@@ -355,6 +377,11 @@ mod tests {
         let secret = |name| sources.secret(&SecretName::new(name).unwrap());
         assert_eq!(secret("good").unwrap().expose(), "hunter2 \n");
         assert_eq!(secret("identity").unwrap().expose(), "none");
+        let remedy = |name| secret(name).unwrap_err().remedy();
+        insta::assert_snapshot!(remedy("bad"), @"see what `sh` says by hand, or mend `command` of [secrets.bad]");
+        insta::assert_snapshot!(remedy("unset"), @"set $GRID_TEST_NOT_SET");
+        insta::assert_snapshot!(remedy("no-file"), @"mend secrets/none.age, or `file` of [secrets.no-file]");
+        insta::assert_snapshot!(remedy("absent"), @"declare [secrets.absent]");
         insta::assert_snapshot!(secret("bad").unwrap_err(), @"secret bad: `sh` failed (exit status: 9)");
         insta::assert_snapshot!(secret("unset").unwrap_err(), @"secret unset: $GRID_TEST_NOT_SET is not set");
         insta::assert_snapshot!(secret("absent").unwrap_err(), @"secret absent: the declaration has no such secret");

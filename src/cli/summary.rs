@@ -3,6 +3,7 @@
 use super::exit::{CommandError, Exit};
 use super::phrases::{self, count};
 use super::ui::{Line, Look, Ui};
+use crate::delivery::FailedStep;
 use crate::mesh::{Loaded, Mesh};
 use crate::push::{Blocker, Problem, Report, Verdict, Waiting, Whose};
 use crate::words::{NodeName, ServiceName};
@@ -12,10 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const LABEL: usize = 12;
 
 /// Says how a push ended.
+///
+/// `forgotten`: the machines that `grid forget` took as gone, as the journal has it.
 pub(super) fn tell(
     ui: &mut Ui,
     loaded: &Loaded,
     report: &Report,
+    forgotten: &BTreeSet<NodeName>,
     dry_run: bool,
 ) -> Result<(), CommandError> {
     let Loaded {
@@ -41,7 +45,7 @@ pub(super) fn tell(
             .filter(|node| report.failed.contains_key(*node))
             .collect();
         if !failed.is_empty() {
-            ui.hint(&format!("mend {}", what_is_wrong(report, failed)));
+            ui.hint(&to_do(report, failed));
         }
         return Ok(());
     }
@@ -53,7 +57,7 @@ pub(super) fn tell(
         };
         ui.note(&Line::of(format!("exit {}: {meaning}", exit.code())));
     }
-    for hint in hints(mesh, report, held_by_default) {
+    for hint in hints(mesh, report, held_by_default, forgotten) {
         ui.hint(&hint);
     }
     Ok(())
@@ -240,8 +244,13 @@ pub(super) fn blocked(
 }
 
 /// What to type next. Never a machine that nobody named: `grid push --behind` sends to whoever is behind.
-fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> Vec<String> {
-    let mut hints = fences(mesh, report);
+fn hints(
+    mesh: &Mesh,
+    report: &Report,
+    held_by_default: &BTreeSet<NodeName>,
+    forgotten: &BTreeSet<NodeName>,
+) -> Vec<String> {
+    let mut hints = fences(mesh, report, forgotten);
     for (node, problem) in &report.failed {
         if let Some(hint) = phrases::failure_of(problem).and_then(|f| f.hint.as_ref()) {
             hints.push(format!("{node}: {hint}"));
@@ -275,10 +284,18 @@ fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> 
         let fenced = |problem: &Problem| matches!(problem, Problem::Fenced { whose: Whose::OtherMachine(old), .. } if old == node);
         report.failed.values().any(fenced)
     };
-    for node in report.undeclared.keys().filter(|node| !is_told(node)) {
-        hints.push(format!(
-            "`grid forget {node}` takes {node} as gone, once it is"
-        ));
+    for (node, place) in &report.undeclared {
+        if is_told(node) {
+            continue;
+        }
+        hints.push(if mesh.nodes.contains_key(node) {
+            format!(
+                "{node} is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine \
+                 at {place} is gone, `grid forget {node}` takes it as gone"
+            )
+        } else {
+            format!("`grid forget {node}` takes {node} as gone, once it is")
+        });
     }
     match report.verdict() {
         Verdict::Done | Verdict::Fenced => {}
@@ -291,10 +308,23 @@ fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> 
         ),
         Verdict::Incomplete => {
             let (current, behind) = to_mend(report);
+            let (unheard, behind): (BTreeSet<_>, BTreeSet<_>) = behind
+                .into_iter()
+                .partition(|node| report.failed.get(*node).is_some_and(is_unheard));
+            if !unheard.is_empty() {
+                hints.push(format!(
+                    "`grid push --behind` asks {} first what {}, and goes on from there",
+                    phrases::list(&unheard),
+                    match unheard.len() {
+                        1 => "it holds",
+                        _ => "they hold",
+                    }
+                ));
+            }
             if !behind.is_empty() {
                 hints.push(format!(
-                    "mend {}, then `grid push --behind` finishes this",
-                    what_is_wrong(report, behind)
+                    "{}, then `grid push --behind` finishes this",
+                    to_do(report, behind)
                 ));
             }
             if !current.is_empty() {
@@ -310,6 +340,11 @@ fn hints(mesh: &Mesh, report: &Report, held_by_default: &BTreeSet<NodeName>) -> 
         }
     }
     hints
+}
+
+/// Whether nothing is known to be wrong on a machine: its answer was not heard, that is all.
+fn is_unheard(problem: &Problem) -> bool {
+    matches!(problem, Problem::Uncertain(failure) if failure.step == FailedStep::Receipt && failure.service.is_none())
 }
 
 /// Providers that somebody waits for and that are on no machine.
@@ -330,14 +365,14 @@ fn to_mend(report: &Report) -> (BTreeSet<&NodeName>, BTreeSet<&NodeName>) {
     all.partition(|node| report.failed_current.contains(*node))
 }
 
-/// What to mend, where it lies: a source that does not compose lies here, and nothing is wrong on its machine.
-fn what_is_wrong(report: &Report, nodes: BTreeSet<&NodeName>) -> String {
+/// What to do, and where: a source that does not compose lies here, and nothing is wrong on its machine.
+fn to_do(report: &Report, nodes: BTreeSet<&NodeName>) -> String {
     let mut sources = BTreeSet::new();
     let mut machines = BTreeSet::new();
     for node in nodes {
         match report.failed.get(node) {
             Some(Problem::Uncomposable(wrong)) => {
-                sources.insert(wrong.place());
+                sources.insert(wrong.remedy());
             }
             _ => {
                 machines.insert(node);
@@ -346,14 +381,14 @@ fn what_is_wrong(report: &Report, nodes: BTreeSet<&NodeName>) -> String {
     }
     let mut parts: Vec<String> = sources.into_iter().collect();
     if !machines.is_empty() {
-        parts.push(format!("what is wrong on {}", phrases::list(machines)));
+        parts.push(format!("mend what is wrong on {}", phrases::list(machines)));
     }
-    phrases::list(parts)
+    parts.join("; ")
 }
 
 /// What to do about fenced machines: once for all that hold what the same push sent.
-fn fences(mesh: &Mesh, report: &Report) -> Vec<String> {
-    let mut alike: BTreeMap<(&Whose, Option<String>), Vec<&NodeName>> = BTreeMap::new();
+fn fences(mesh: &Mesh, report: &Report, forgotten: &BTreeSet<NodeName>) -> Vec<String> {
+    let mut alike: BTreeMap<(&Whose, Option<String>, bool), Vec<&NodeName>> = BTreeMap::new();
     for (node, problem) in &report.failed {
         if let Problem::Fenced { held, whose, .. } = problem {
             let by = held.as_ref().and_then(|token| match whose {
@@ -361,16 +396,23 @@ fn fences(mesh: &Mesh, report: &Report) -> Vec<String> {
                 Whose::LaterPush => Some(format!("push {}", token.push)),
                 _ => None,
             });
-            alike.entry((whose, by)).or_default().push(node);
+            let key = (whose, by, forgotten.contains(node));
+            alike.entry(key).or_default().push(node);
         }
     }
     alike
         .into_iter()
-        .map(|((whose, by), nodes)| fence(mesh, whose, by.as_deref(), &nodes))
+        .map(|((whose, by, forgotten), nodes)| fence(mesh, whose, by.as_deref(), forgotten, &nodes))
         .collect()
 }
 
-fn fence(mesh: &Mesh, whose: &Whose, by: Option<&str>, nodes: &[&NodeName]) -> String {
+fn fence(
+    mesh: &Mesh,
+    whose: &Whose,
+    by: Option<&str>,
+    forgotten: bool,
+    nodes: &[&NodeName],
+) -> String {
     let names = phrases::list(nodes);
     let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
     let take_over = format!("`grid push {} --take-over`", typed.join(" "));
@@ -400,8 +442,13 @@ fn fence(mesh: &Mesh, whose: &Whose, by: Option<&str>, nodes: &[&NodeName]) -> S
             by.unwrap_or("a later push")
         ),
         Whose::EarlierPush => format!(
-            "if {names} had another name, or was put back from a backup or a snapshot, {take_over} sends to it again; if not, a copy of this \
-             store pushes too ({holds_of} above): find it, and keep one of the two"
+            "if {names} {was_forgotten}had another name, or was put back from a backup or a snapshot, {take_over} sends to it again; if not, a \
+             copy of this store pushes too ({holds_of} above): find it, and keep one of the two",
+            was_forgotten = if forgotten {
+                "was forgotten here (`grid history` says when), "
+            } else {
+                ""
+            }
         ),
     }
 }

@@ -76,12 +76,21 @@ pub enum ComposeError {
 }
 
 impl ComposeError {
-    /// Where to mend it: a file beside the declaration, or a service in it. Nothing is wrong on the machine.
+    /// What to do about it, as a clause: mend a file beside the declaration, or a service in it, or set a variable.
+    /// Nothing is wrong on the machine.
     #[must_use]
-    pub fn place(&self) -> String {
-        match self {
+    pub fn remedy(&self) -> String {
+        let place = match self {
             Self::NoNode(node) => format!("[nodes.{node}]"),
-            Self::Source { source, .. } => source.what.clone(),
+            Self::Source { source, .. } => return source.remedy(),
+            Self::Template {
+                source:
+                    TemplateError {
+                        remedy: Some(remedy),
+                        ..
+                    },
+                ..
+            } => return remedy.clone(),
             Self::Template { source, .. } => match source.line {
                 Some(line) => format!("{} (line {line})", source.template),
                 None => source.template.clone(),
@@ -95,7 +104,8 @@ impl ComposeError {
             | Self::Leaving { service, .. }
             | Self::Path { service, .. }
             | Self::Environment { service, .. } => format!("[services.{service}]"),
-        }
+        };
+        format!("mend {place}")
     }
 
     /// The same, of a provider that stays only as last acknowledged.

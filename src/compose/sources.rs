@@ -15,6 +15,17 @@ pub struct SourceError {
     pub what: String,
     /// Why not; it holds no value.
     pub why: String,
+    /// What to do about it, as a clause (`set $API_KEY`); absent: mend what is named.
+    pub remedy: Option<String>,
+}
+
+impl SourceError {
+    /// What to do about it, as a clause.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let usual = || format!("mend {}", self.what);
+        self.remedy.clone().unwrap_or_else(usual)
+    }
 }
 
 /// A file of the operator's.
@@ -46,6 +57,7 @@ pub trait Sources: Send + Sync {
             return Err(SourceError {
                 what: path.to_string(),
                 why: "a template includes only files below the declaration's folder".to_owned(),
+                remedy: None,
             });
         }
         self.template(path)

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use minijinja::value::{Object, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-use super::sources::Sources;
+use super::sources::{SourceError, Sources};
 use crate::kinds;
 use crate::mesh::{Mesh, Node, Service};
 use crate::words::{SecretName, ServiceName};
@@ -32,6 +32,8 @@ pub struct TemplateError {
     pub line: Option<usize>,
     /// Why; it holds no secret.
     pub why: String,
+    /// What to do about it, as a clause, where it is not the template that is wrong.
+    pub remedy: Option<String>,
 }
 
 /// Why the text of a template does not parse.
@@ -96,7 +98,7 @@ struct Watched<T> {
 struct OperatorSecrets {
     sources: Arc<dyn Sources>,
     declared: Vec<SecretName>,
-    failed: Arc<std::sync::Mutex<Option<String>>>,
+    failed: Arc<std::sync::Mutex<Option<SourceError>>>,
 }
 
 impl std::fmt::Debug for OperatorSecrets {
@@ -119,7 +121,7 @@ impl Object for Watched<OperatorSecrets> {
             }
             Err(error) => {
                 if let Ok(mut failed) = self.values.failed.lock() {
-                    *failed = Some(error.to_string());
+                    *failed = Some(error);
                 }
                 None
             }
@@ -138,6 +140,14 @@ impl Object for Watched<Vec<kinds::Entry>> {
         }
         Some(Value::from(entry.value.expose()))
     }
+}
+
+/// Whether an expression goes out from what a template knows, so that only what comes after is wrong.
+fn is_of_known(expression: &str) -> bool {
+    let first = expression.split(['.', '[']).next();
+    ["mesh", "node", "service", "bindings", "secrets"]
+        .iter()
+        .any(|known| first == Some(known))
 }
 
 fn node_value(node: &Node) -> Value {
@@ -245,20 +255,26 @@ impl Templates {
                 holds_secret,
             })
             .map_err(|error| {
-                let seen = match error.kind() {
-                    minijinja::ErrorKind::UndefinedError => SEEN,
+                let name = error.name().unwrap_or(path);
+                let template = self.engine.get_template(name).ok();
+                let expression = template.and_then(|template| {
+                    kinds::quoted(&error, template.source()).map(str::to_owned)
+                });
+                let seen = match (error.kind(), &expression) {
+                    (minijinja::ErrorKind::UndefinedError, Some(known)) if is_of_known(known) => "",
+                    (minijinja::ErrorKind::UndefinedError, _) => SEEN,
                     _ => "",
                 };
+                let detail = error.detail().filter(|_| !holds_secret);
                 TemplateError {
-                    template: error.name().unwrap_or(path).to_owned(),
+                    template: name.to_owned(),
                     line: error.line(),
-                    why: match (secret_failure, error.detail()) {
-                        (Some(why), _) => why,
-                        (None, Some(detail)) if !holds_secret => {
-                            format!("{}: {detail}{seen}", error.kind())
-                        }
-                        _ => format!("{}{seen}", error.kind()),
+                    why: match (&secret_failure, detail.or(expression.as_deref())) {
+                        (Some(failed), _) => failed.to_string(),
+                        (None, Some(more)) => format!("{}: {more}{seen}", error.kind()),
+                        (None, None) => format!("{}{seen}", error.kind()),
                     },
+                    remedy: secret_failure.map(|failed| failed.remedy()),
                 }
             })
     }

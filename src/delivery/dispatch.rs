@@ -7,7 +7,7 @@
 //! from then on a second try could meet the first one.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -28,7 +28,7 @@ use super::prepared::{self, Prepared};
 use super::receipt::{Answer, FailedStep, Failure, Outcome};
 use super::script::Launch;
 use super::ssh::{AskPassphrase, Ssh};
-use crate::mesh::CourierKind;
+use crate::mesh::{CourierKind, Node};
 use crate::words::NodeName;
 
 /// The first pause before a connection is tried again; each further one is twice as long, give or take a half.
@@ -88,6 +88,22 @@ impl CourierSettings {
             gate: Gate::default(),
             passphrases: None,
         }
+    }
+
+    /// Where the key file lies that the declaration names for a machine; `None`: it names none.
+    #[must_use]
+    pub fn identity_of(&self, node: &Node) -> Option<PathBuf> {
+        let folder = self.declaration_dir.as_std_path();
+        let path = node.identity.as_ref()?;
+        Some(within(self.home.as_deref(), folder, path.as_str()))
+    }
+}
+
+/// Where a file lies that is named with `~/` or relative to `folder`.
+pub(super) fn within(home: Option<&Path>, folder: &Path, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => folder.join(path),
     }
 }
 

@@ -9,6 +9,7 @@ use super::link::Link;
 use super::protocol::{Message, Parser, clean};
 use super::receipt::{FailedStep, Failure};
 use super::redact::Secrets;
+use crate::mesh::SITE_SERVICE;
 use crate::words::ServiceName;
 
 /// Lines of output that a failure carries.
@@ -155,10 +156,11 @@ impl<'a> Ear<'a> {
                 .unwrap_or_default()
         });
         let step = step_of(step);
+        let hint = hint_of(step, service.as_ref(), &cause, &output);
         Failure {
             step,
             service,
-            hint: hint_of(step, &cause, &output),
+            hint,
             cause,
             output,
         }
@@ -252,7 +254,12 @@ fn step_of(step: &str) -> FailedStep {
 }
 
 /// What to do about a failure that the machine side told: which key of the declaration says otherwise.
-fn hint_of(step: FailedStep, cause: &str, output: &[String]) -> Option<String> {
+fn hint_of(
+    step: FailedStep,
+    service: Option<&ServiceName>,
+    cause: &str,
+    output: &[String],
+) -> Option<String> {
     let is_told = |what: &str| cause.contains(what);
     let hint = match step {
         _ if output
@@ -260,6 +267,12 @@ fn hint_of(step: FailedStep, cause: &str, output: &[String]) -> Option<String> {
             .any(|line| line.starts_with("this machine has no user ")) =>
         {
             "`as` of the service's `provides`, in the declaration, names that user"
+        }
+        _ if is_told("it exited with 127")
+            && service.is_some_and(|service| service.as_str() == SITE_SERVICE) =>
+        {
+            "127: `grid` is not there, which the site's commands run: install it on the machine, or let `binary` of `[signals]` name where \
+             it is; `check` and `apply` of `[signals]` may say other commands"
         }
         _ if is_told("it exited with 127") => {
             "127: a command that was to be run is not there; the service's commands in the declaration say which are run"

@@ -1,9 +1,48 @@
 //! What can go wrong before the machine side runs. After that, the machine says what is wrong.
 
+use std::path::Path;
+
 use super::receipt::{FailedStep, Failure};
 
-/// What is said of a login for which there was nothing to try.
-pub(super) const NO_KEY: &str = "no key file was found in ~/.ssh";
+/// A key file that is not there, as it is told of a login.
+pub(super) fn absent(file: &Path) -> String {
+    let shown = file.strip_prefix(".").unwrap_or(file);
+    format!("{} does not exist", shown.display())
+}
+
+/// What would let somebody in who was not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotLetIn {
+    /// There was no key to try.
+    NoKey,
+    /// A key file that is named is not there.
+    NoFile,
+    /// The machine wants none of the keys, and some were an agent's.
+    OfAgent,
+    /// The machine wants none of the key files.
+    OfFiles,
+}
+
+impl NotLetIn {
+    /// What to do.
+    pub(super) fn hint(self) -> &'static str {
+        match self {
+            Self::NoKey => {
+                "set `identity` of the machine to a key file, or start an agent and `ssh-add` a key"
+            }
+            Self::NoFile => {
+                "put the key there, or name the file where it is: `identity` of the machine, or IdentityFile in ~/.ssh/config"
+            }
+            Self::OfAgent => {
+                "`ssh-add -l` shows what the agent holds: does `authorized_keys` of that login have one of them, and is `user` of the \
+                 machine the right login?"
+            }
+            Self::OfFiles => {
+                "does `authorized_keys` of that login have the key (what stands in its .pub), and is `user` of the machine the right login?"
+            }
+        }
+    }
+}
 
 /// Why a machine was not reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +100,7 @@ pub(super) enum DeliveryError {
         user: String,
         host: String,
         tried: String,
+        why: NotLetIn,
     },
     /// The only key is locked.
     #[error("{user}@{host} was not let in: the key {file} has a passphrase, and no agent holds it")]
@@ -139,16 +179,13 @@ impl DeliveryError {
                 "give the machine a new host key; a revoked one is never accepted".to_owned()
             }
             Self::HostCertified { .. } => {
-                "use courier = \"openssh\", or put the machine's own key into known_hosts".to_owned()
-            }
-            Self::Authenticate { tried, .. } if tried.contains(NO_KEY) => {
-                "set `identity` of the machine to a key file, or start an agent and `ssh-add` a key".to_owned()
-            }
-            Self::Authenticate { .. } => {
-                "`ssh-add -l` shows what the agent holds; `user` and `identity` of the machine say who and with what"
+                "use courier = \"openssh\", or put the machine's own key into known_hosts"
                     .to_owned()
             }
-            Self::EncryptedKey { file, .. } | Self::WrongPassphrase { file, .. } => format!("ssh-add {file}"),
+            Self::Authenticate { why, .. } => why.hint().to_owned(),
+            Self::EncryptedKey { file, .. } | Self::WrongPassphrase { file, .. } => {
+                format!("ssh-add {file}")
+            }
             Self::Channel { .. } => {
                 "the login needs a POSIX shell that may run commands".to_owned()
             }
@@ -166,22 +203,5 @@ impl From<DeliveryError> for Failure {
             output: Vec::new(),
             hint: error.hint(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_login_for_which_there_was_no_key_is_told_how_to_give_one() {
-        let refused = |tried: &str| DeliveryError::Authenticate {
-            user: "root".into(),
-            host: "atlas".into(),
-            tried: tried.into(),
-        };
-        let hint = |tried: &str| Failure::from(refused(tried)).hint.unwrap();
-        assert!(hint(&format!("there is no agent; {NO_KEY}")).starts_with("set `identity`"));
-        assert!(hint("there is no agent; tried ~/.ssh/id_rsa").contains("ssh-add -l"));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::courier::Target;
 use super::dispatch::CourierSettings;
-use super::error::DeliveryError;
+use super::error::{DeliveryError, NotLetIn, absent};
 use super::link::{Courier, Link};
 use super::local::{Pipe, start};
 use super::receipt::{FailedStep, Failure};
@@ -91,13 +91,17 @@ impl Courier for OpenSsh {
         if let Some(user) = &node.user {
             command.args(["-l", user]);
         }
-        if let Some(identity) = &node.identity {
-            let path = self.settings.declaration_dir.join(identity);
-            command.args(["-i", path.as_str()]);
+        let identity = self.settings.identity_of(node);
+        if let Some(identity) = &identity {
+            command.arg("-i").arg(identity);
         }
         command.args(["--", node.host(), &line]);
         let pipe = start(command.env_remove("GRID_IDENTITY"))?;
-        Ok(Box::new(Line { pipe, log }))
+        Ok(Box::new(Line {
+            pipe,
+            log,
+            identity,
+        }))
     }
 }
 
@@ -137,6 +141,8 @@ impl Drop for Log {
 struct Line {
     pipe: Pipe,
     log: Log,
+    /// The key file that the declaration names.
+    identity: Option<PathBuf>,
 }
 
 impl Link for Line {
@@ -160,20 +166,31 @@ impl Link for Line {
         let is_own = self.pipe.code() == Some(255);
         let said = self.log.last_line().filter(|_| is_own)?;
         let step = step_of(&said);
+        let mut cause = format!("ssh says: {said}");
+        let identity = self.identity.as_ref();
+        let missing = identity.filter(|_| step == FailedStep::Authenticate);
+        let missing = missing.filter(|file| !file.exists());
+        if let Some(file) = missing {
+            cause = format!("{cause}; {}", absent(file));
+        }
         Some(Failure {
             step,
             service: None,
-            cause: format!("ssh says: {said}"),
+            cause,
             output: Vec::new(),
             hint: Some(match step {
                 FailedStep::HostKey => {
                     "`ssh` to it by hand shows its key; or `grid trust` accepts exactly one"
                         .to_owned()
                 }
-                FailedStep::Authenticate => {
-                    "`ssh-add -l` shows what the agent holds; a passphrase is never asked for here"
-                        .to_owned()
-                }
+                FailedStep::Authenticate if missing.is_some() => NotLetIn::NoFile.hint().to_owned(),
+                FailedStep::Authenticate => format!(
+                    "{}; a passphrase is never asked for here",
+                    match std::env::var_os("SSH_AUTH_SOCK") {
+                        Some(_) => NotLetIn::OfAgent.hint(),
+                        None => NotLetIn::OfFiles.hint(),
+                    }
+                ),
                 _ => "try `ssh -v` to it by hand".to_owned(),
             }),
         })

@@ -6,7 +6,7 @@ mod template;
 mod wants;
 
 pub use names::{BindingType, EntryName, Extension, NameError, Variable, WantName};
-pub use template::Inline;
+pub use template::{Inline, quoted};
 pub use wants::{CustomWants, WantValue};
 
 use std::collections::BTreeMap;
@@ -162,6 +162,7 @@ impl ProviderKind for Custom {
             })
         };
         let provider = account.owner.provider;
+        let setting = |key: &str| format!("`{key}` of `[services.{provider}.provides]`");
         let mut entries = vec![
             Entry::plain("type", self.binding_type.as_str()),
             Entry::plain("provider", NAME),
@@ -171,22 +172,18 @@ impl ProviderKind for Custom {
             Entry::secret("password", account.secret.expose()),
         ];
         if let Some(uri) = &self.uri {
-            entries.push(entry("uri", format!("uri of {provider}"), uri)?);
+            entries.push(entry("uri", setting("uri"), uri)?);
         }
         for (name, inline) in &self.entries {
             let name = name.as_str();
-            entries.push(entry(
-                name,
-                format!("entries.{name} of {provider}"),
-                inline,
-            )?);
+            entries.push(entry(name, setting(&format!("entries.{name}")), inline)?);
         }
         let env = self
             .env
             .iter()
             .map(|(name, inline)| {
                 let name = name.as_str();
-                entry(name, format!("env.{name} of {provider}"), inline)
+                entry(name, setting(&format!("env.{name}")), inline)
             })
             .collect::<Result<_, KindError>>()?;
         Ok(Binding { entries, env })
@@ -282,7 +279,7 @@ KEYS_TOKEN=hunter2
                 ..account
             },
         );
-        insta::assert_snapshot!(error.unwrap_err(), @"uri of keys:1: undefined value: wants.scope");
+        insta::assert_snapshot!(error.unwrap_err(), @"`uri` of `[services.keys.provides]`: undefined value: wants.scope");
     }
 
     #[test]

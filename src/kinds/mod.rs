@@ -14,7 +14,7 @@ mod runs;
 
 pub use custom::{
     BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError, Variable, WantName,
-    WantValue,
+    WantValue, quoted,
 };
 pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,

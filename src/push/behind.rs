@@ -229,6 +229,7 @@ mod tests {
         Err(SourceError {
             what: String::new(),
             why: String::new(),
+            remedy: None,
         })
     }
     impl Sources for NoSources {

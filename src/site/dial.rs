@@ -40,7 +40,9 @@ pub enum PollError {
     #[error("{0}")]
     Identity(String),
     /// No peer is there.
-    #[error("{0} is not an address of a peer: loopback, link-local or of a cloud's metadata")]
+    #[error(
+        "{0} is not an address of a peer: loopback, link-local or of a cloud's metadata; `special_addresses` of `[signals.settings]` admits it"
+    )]
     Address(SocketAddr),
     /// Past the bound.
     #[error("the answer is larger than {0} bytes")]

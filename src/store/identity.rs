@@ -31,7 +31,7 @@ const AGE_FILE_MOST: usize = 2 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// No file.
-    #[error("there is no identity at {}: `grid init` makes one, or name yours with $GRID_IDENTITY", path.display())]
+    #[error("there is no identity at {}", path.display())]
     Missing {
         /// Where it was looked for.
         path: PathBuf,

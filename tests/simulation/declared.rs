@@ -77,6 +77,7 @@ fn none(what: &str) -> SourceError {
     SourceError {
         what: what.to_owned(),
         why: "a simulated mesh has none".to_owned(),
+        remedy: None,
     }
 }
 

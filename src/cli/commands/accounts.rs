@@ -9,7 +9,7 @@ use clap::Args;
 use super::change::tell;
 use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
-use crate::cli::view::Changed;
+use crate::cli::view::{Changed, ConsumerIs};
 use crate::mesh::{Mesh, nearest};
 use crate::provision::{Issued, ProvisionId, Provisions};
 use crate::store::{Change, Store as _, SystemChance};
@@ -122,9 +122,15 @@ pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crat
     let mut changed = Vec::new();
     for id in &ids {
         writing.state.provisions.revoke(id)?;
+        let consumer_is = match mesh.services.get(&id.consumer) {
+            None => ConsumerIs::Outside,
+            Some(service) if service.consumes.contains_key(&id.provider) => ConsumerIs::Declared,
+            Some(_) => ConsumerIs::Other,
+        };
         changed.push(Changed::Revoked {
             provider: id.provider.clone(),
             consumer: id.consumer.clone(),
+            consumer_is,
         });
     }
     finish(context, writing, ids, changed)

@@ -28,15 +28,47 @@ pub(super) fn tell(
         Changed::Held { node, .. } => Some(node.clone()),
         _ => None,
     }));
+    let lives: BTreeSet<NodeName> = changed
+        .iter()
+        .filter_map(|changed| match changed {
+            Changed::Forgotten {
+                node,
+                service: None,
+            } if behind.contains(node) => Some(node.clone()),
+            _ => None,
+        })
+        .collect();
     let exit = finish(context, ChangeView { changed, behind })?;
     if !context.ui.json {
+        if !lives.is_empty() {
+            let typed: Vec<&str> = lives.iter().map(NodeName::as_str).collect();
+            context.ui.hint(&format!(
+                "to forget is for a machine that is gone, and the next push takes {} for new. One that lives and holds what it was sent is \
+                 fenced (exit 8), until `grid push {} --take-over` replaces that",
+                list(&lives),
+                typed.join(" ")
+            ));
+        }
         let only = match (held.first(), held.len()) {
             (Some(node), 1) => node.as_str(),
             _ => "NODE",
         };
+        let until: BTreeSet<_> = held
+            .iter()
+            .map(|node| {
+                let hold = mesh.nodes.get(node).and_then(|node| node.hold.as_ref());
+                hold.and_then(|hold| hold.until)
+            })
+            .collect();
+        let ends = match until.first() {
+            Some(Some(day)) if until.len() == 1 => {
+                format!("{day}, when the hold ends by itself, or until")
+            }
+            _ => "until".to_owned(),
+        };
         if !held.is_empty() {
             context.ui.hint(&format!(
-                "nothing goes to {} until `grid unhold {only}`",
+                "nothing goes to {} {ends} `grid unhold {only}`",
                 list(&held)
             ));
         }

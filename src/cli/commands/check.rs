@@ -1,18 +1,20 @@
 //! `grid check`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::phrases::{NO_MACHINES, count, gossip};
+use crate::cli::phrases::{NO_MACHINES, count, gossip, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources as _;
 use crate::compose::templates::parse;
-use crate::mesh::{self, Diagnostic, Diagnostics, Mesh};
+use crate::delivery::CourierSettings;
+use crate::mesh::{self, CourierKind, Diagnostic, Diagnostics, Mesh};
+use crate::words::NodeName;
 
 /// The most wrong templates that one run shows.
 const SHOWN_MOST: usize = 100;
@@ -66,10 +68,39 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
             .ui
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));
     }
+    for (file, nodes) in keys_not_here(&folder, &loaded.mesh) {
+        // No error: who checks need not be who pushes.
+        context.ui.note(&Line::new().look(Look::Warn, "note: ").plain(format!(
+            "`identity` of {}: {file} does not exist, so a push from here logs in there only by another key",
+            list(nodes)
+        )));
+    }
     if checked.machines == 0 {
         context.ui.hint(NO_MACHINES);
     }
     Ok(Exit::Done)
+}
+
+/// The key files of machines that are not on this one.
+fn keys_not_here<'a>(
+    folder: &Utf8Path,
+    mesh: &'a Mesh,
+) -> BTreeMap<String, BTreeSet<&'a NodeName>> {
+    let settings = CourierSettings::new(folder.to_owned());
+    let mut missing: BTreeMap<String, BTreeSet<&NodeName>> = BTreeMap::new();
+    for node in mesh.nodes.values() {
+        if node.courier != CourierKind::Local
+            && let Some(file) = settings.identity_of(node)
+            && !file.exists()
+        {
+            let shown = file.strip_prefix(".").unwrap_or(&file).display();
+            missing
+                .entry(shown.to_string())
+                .or_default()
+                .insert(&node.name);
+        }
+    }
+    missing
 }
 
 /// Templates that cannot be read or do not parse.

@@ -94,7 +94,7 @@ fn compose(
     };
     for node in &nodes {
         let composition = composer.compose(&world, node).map_err(|error| {
-            let mend = format!("mend {}", error.place());
+            let mend = error.remedy();
             CommandError::new(Exit::Declaration, error)
                 .context(format!("{node} cannot be composed"))
                 .hint(mend)

@@ -21,6 +21,8 @@ use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
 use crate::store::{Change, MemoryStore, Store, SystemChance, Touch, Touched};
 use crate::words::NodeName;
 
+/// How many entries of the journal are read for a machine that was forgotten.
+const JOURNAL_READ: usize = 1000;
 /// The longest that `--wait` waits.
 const WAIT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -153,9 +155,29 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let report = pushed?;
     written?;
     if !context.ui.json {
-        summary::tell(&mut context.ui, &writing.loaded, &report, false)?;
+        let forgotten = forgotten(&mut writing.store, &report)?;
+        let loaded = &writing.loaded;
+        summary::tell(&mut context.ui, loaded, &report, &forgotten, false)?;
     }
     Ok(exit)
+}
+
+/// The fenced machines that were forgotten here, as far as the last entries of the journal say.
+fn forgotten(store: &mut dyn Store, report: &Report) -> Result<BTreeSet<NodeName>, StoreError> {
+    let is_fenced =
+        |node: &NodeName| matches!(report.failed.get(node), Some(Problem::Fenced { .. }));
+    if !report.failed.keys().any(is_fenced) {
+        return Ok(BTreeSet::new());
+    }
+    let entries = store.journal(JOURNAL_READ)?;
+    let touched = entries.iter().flat_map(|record| &record.entry.machines);
+    Ok(touched
+        .filter(|(node, touched)| {
+            // What it gives besides is the service on it that alone was forgotten.
+            touched.how == Touch::Forgotten && touched.why.is_none() && is_fenced(node)
+        })
+        .map(|(node, _)| node.clone())
+        .collect())
 }
 
 /// The same push against a copy of the state, in memory.
@@ -188,7 +210,8 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
         },
     )?;
     if !context.ui.json {
-        summary::tell(&mut context.ui, &reading.loaded, &report, true)?;
+        let forgotten = BTreeSet::new();
+        summary::tell(&mut context.ui, &reading.loaded, &report, &forgotten, true)?;
     }
     Ok(Exit::from(report.verdict()))
 }

@@ -15,6 +15,18 @@ pub struct ChangeView {
     pub behind: BTreeSet<NodeName>,
 }
 
+/// Who a consumer is to the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConsumerIs {
+    /// A service that is declared to consume that provider, so that grid starts it with the account or not at all.
+    #[default]
+    Declared,
+    /// A service of the mesh that is not declared to consume it.
+    Other,
+    /// Nothing of this mesh.
+    Outside,
+}
+
 /// One thing that was changed.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "what")]
@@ -66,6 +78,9 @@ pub enum Changed {
         provider: ServiceName,
         /// Whose.
         consumer: ServiceName,
+        /// Who the consumer is to this mesh; for people, who are told how to give it an account again.
+        #[serde(skip)]
+        consumer_is: ConsumerIs,
     },
     /// A site's next identity was minted.
     RotatedSite {
@@ -182,11 +197,32 @@ impl fmt::Display for Changed {
                 f,
                 "{provider}/{consumer} has an account already, generation {generation}; `grid rotate {provider}/{consumer}` mints another"
             ),
-            Self::Revoked { provider, consumer } => write!(
-                f,
-                "revoked {provider}/{consumer}: the next push closes the account and does not start {consumer} again \
-                 until `grid issue {provider}/{consumer}` gives it a new one"
-            ),
+            Self::Revoked {
+                provider,
+                consumer,
+                consumer_is,
+            } => {
+                write!(
+                    f,
+                    "revoked {provider}/{consumer}: the next push closes the account"
+                )?;
+                match consumer_is {
+                    ConsumerIs::Declared => write!(
+                        f,
+                        " and does not start {consumer} again until `grid issue {provider}/{consumer}` gives it a new one"
+                    ),
+                    ConsumerIs::Other => {
+                        write!(
+                            f,
+                            "; `grid issue {provider}/{consumer}` gives {consumer} a new one"
+                        )
+                    }
+                    ConsumerIs::Outside => write!(
+                        f,
+                        "; `grid issue {provider}/{consumer} --outside` gives {consumer} a new one"
+                    ),
+                }
+            }
             Self::Rotated {
                 provider,
                 consumer,

@@ -14,7 +14,7 @@ mod signals;
 mod status;
 mod waiting;
 
-pub use change::{ChangeView, Changed};
+pub use change::{ChangeView, Changed, ConsumerIs};
 pub use check::{CheckView, Checked};
 pub use compose::ComposeView;
 pub use ended::{Ended, HeldView};

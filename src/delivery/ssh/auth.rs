@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ssh2::ErrorCode;
 
-use super::super::error::{DeliveryError, NO_KEY};
+use super::super::error::{DeliveryError, NotLetIn, absent};
 use super::config::{LARGEST, Route};
 use super::passphrase::{Passphrases, Unlocked};
 use super::wire::{Stop, Wire};
@@ -74,6 +74,7 @@ pub(super) fn log_in(
         user: route.user.clone(),
         host: route.shown(),
         tried: tried.told(),
+        why: tried.why(),
     })
 }
 
@@ -81,6 +82,8 @@ pub(super) fn log_in(
 struct Tried {
     agent: Option<usize>,
     files: Vec<PathBuf>,
+    /// Those that are named, and not there.
+    absent: Vec<PathBuf>,
     encrypted: Vec<PathBuf>,
     unusable: Vec<String>,
     offered: usize,
@@ -104,11 +107,24 @@ impl Tried {
         if !self.encrypted.is_empty() {
             parts.push(format!("{} has a passphrase", shown(&self.encrypted)));
         }
-        if self.offered == 0 && self.files.is_empty() && self.encrypted.is_empty() {
-            parts.push(NO_KEY.to_owned());
+        parts.extend(self.absent.iter().map(|file| absent(file)));
+        if self.why() == NotLetIn::NoKey && self.unusable.is_empty() {
+            parts.push("no key file was found in ~/.ssh".to_owned());
         }
         parts.extend(self.unusable.iter().cloned());
         parts.join("; ")
+    }
+
+    fn why(&self) -> NotLetIn {
+        if !self.absent.is_empty() {
+            NotLetIn::NoFile
+        } else if self.agent.is_some_and(|keys| keys > 0) {
+            NotLetIn::OfAgent
+        } else if self.files.is_empty() && self.encrypted.is_empty() {
+            NotLetIn::NoKey
+        } else {
+            NotLetIn::OfFiles
+        }
     }
 }
 
@@ -128,6 +144,7 @@ fn accepted(
                 user: route.user.clone(),
                 host: route.shown(),
                 tried: format!("{}; then it hung up", tried.told()),
+                why: tried.why(),
             }),
             _ => Err(DeliveryError::Handshake {
                 address: route.shown(),
@@ -183,7 +200,12 @@ fn files(
 ) -> Result<bool, DeliveryError> {
     for file in &route.identities {
         match lock_of(file) {
-            Lock::Absent => continue,
+            Lock::Absent => {
+                if route.identities_named {
+                    tried.absent.push(file.clone());
+                }
+                continue;
+            }
             Lock::Encrypted => {
                 tried.encrypted.push(file.clone());
                 continue;
@@ -285,14 +307,36 @@ mod tests {
     }
 
     #[test]
+    fn what_to_do_about_a_login_depends_on_what_there_was_to_try() {
+        let files = |files: &[&str], absent: &[&str], agent| Tried {
+            agent,
+            files: files.iter().map(PathBuf::from).collect(),
+            absent: absent.iter().map(PathBuf::from).collect(),
+            ..Tried::default()
+        };
+        for (tried, why) in [
+            (files(&[], &[], None), NotLetIn::NoKey),
+            (files(&[], &[], Some(0)), NotLetIn::NoKey),
+            (files(&["/k/a"], &[], Some(0)), NotLetIn::OfFiles),
+            (files(&["/k/a"], &[], None), NotLetIn::OfFiles),
+            (files(&["/k/a"], &[], Some(2)), NotLetIn::OfAgent),
+            (files(&[], &["/k/d"], Some(2)), NotLetIn::NoFile),
+        ] {
+            assert_eq!(tried.why(), why, "{}", tried.told());
+        }
+        insta::assert_snapshot!(Tried::default().told(), @"there is no agent; no key file was found in ~/.ssh");
+    }
+
+    #[test]
     fn what_was_tried_is_told() {
         let tried = Tried {
             agent: Some(2),
             files: vec!["/k/a".into()],
+            absent: vec!["./../k/d".into()],
             encrypted: vec!["/k/b".into()],
             unusable: vec!["/k/c: permission denied".into()],
             offered: 3,
         };
-        insta::assert_snapshot!(tried.told(), @"2 keys of the agent were tried; tried /k/a; /k/b has a passphrase; /k/c: permission denied");
+        insta::assert_snapshot!(tried.told(), @"2 keys of the agent were tried; tried /k/a; /k/b has a passphrase; ../k/d does not exist; /k/c: permission denied");
     }
 }

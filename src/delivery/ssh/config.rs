@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ssh2_config::{HostParams, ParseRule, SshConfig};
 
 use super::super::courier::Target;
-use super::super::dispatch::CourierSettings;
+use super::super::dispatch::{CourierSettings, within};
 use super::super::error::DeliveryError;
 
 /// The largest file that is read, in bytes.
@@ -29,6 +29,8 @@ pub(super) struct Route {
     pub user: String,
     /// Key files to offer, in order.
     pub identities: Vec<PathBuf>,
+    /// Whether the declaration or the configuration names these files, so that each ought to be there.
+    pub identities_named: bool,
     /// Nothing of the agent's but these.
     pub identities_only: bool,
     /// Where host keys stand, in order.
@@ -176,11 +178,7 @@ pub(super) fn route(
         why: format!("{}: {why}", node.name),
     })?;
     let home = settings.home.as_deref();
-    let mut identities: Vec<PathBuf> = node
-        .identity
-        .iter()
-        .map(|path| within(home, settings.declaration_dir.as_std_path(), path.as_str()))
-        .collect();
+    let mut identities: Vec<PathBuf> = settings.identity_of(node).into_iter().collect();
     let configured = params
         .and_then(|params| params.identity_file.clone())
         .unwrap_or_default();
@@ -189,10 +187,11 @@ pub(super) fn route(
             .iter()
             .map(|path| within(Some(home), home, &path.to_string_lossy()));
         identities.extend(configured);
-        if identities.is_empty() {
-            let usual = ["id_ed25519", "id_ecdsa", "id_rsa"];
-            identities.extend(usual.map(|name| home.join(".ssh").join(name)));
-        }
+    }
+    let identities_named = !identities.is_empty();
+    if let (Some(home), false) = (home, identities_named) {
+        let usual = ["id_ed25519", "id_ecdsa", "id_rsa"];
+        identities.extend(usual.map(|name| home.join(".ssh").join(name)));
     }
     let known_hosts = match (field(params, "userknownhostsfile"), home) {
         (Some(files), home) => files
@@ -230,6 +229,7 @@ pub(super) fn route(
             .or(ours.ok())
             .unwrap_or_else(|| "root".to_owned()),
         identities,
+        identities_named,
         identities_only: field(params, "identitiesonly").is_some_and(|value| value == "yes"),
         known_hosts: [own]
             .into_iter()
@@ -277,13 +277,6 @@ fn field(params: Option<&HostParams>, name: &str) -> Option<String> {
         .chain(&params.ignored_fields)
         .find(|(key, _)| key.eq_ignore_ascii_case(name))
         .map(|(_, values)| values.join(" "))
-}
-
-fn within(home: Option<&Path>, folder: &Path, path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => folder.join(path),
-    }
 }
 
 #[cfg(test)]

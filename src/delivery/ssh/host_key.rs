@@ -262,6 +262,7 @@ mod tests {
             port,
             user: "root".into(),
             identities: vec![],
+            identities_named: false,
             identities_only: false,
             known_hosts: vec![],
             connect_timeout: None,

@@ -170,6 +170,7 @@ mod tests {
             port: 2222,
             user: "deploy".into(),
             identities: vec![],
+            identities_named: false,
             identities_only: false,
             known_hosts: vec![],
             connect_timeout: None,

@@ -40,8 +40,15 @@ impl From<Inline> for String {
 
 impl Inline {
     /// What it says of `values`. `name` is what an error calls it.
+    /// It is text of the declaration, so that a line within it is told only where it has several.
     pub(super) fn render(&self, name: &str, values: Value) -> Result<Secret, KindError> {
-        render(name, &self.0, values)
+        render(name, &self.0, values).map_err(|error| match error {
+            KindError::Template { why, .. } if self.0.lines().count() < 2 => KindError::Template {
+                template: name.to_owned(),
+                why,
+            },
+            other => other,
+        })
     }
 }
 
@@ -96,8 +103,10 @@ fn unparsed(error: &minijinja::Error) -> String {
         .map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 
-fn unrendered(error: &minijinja::Error, source: &str) -> String {
-    let expression = error
+/// The expression of the template `source` that an error of rendering is about, if it is short and holds no quoted text.
+#[must_use]
+pub fn quoted<'a>(error: &minijinja::Error, source: &'a str) -> Option<&'a str> {
+    error
         .range()
         .and_then(|range| source.get(range))
         .filter(|text| {
@@ -105,8 +114,11 @@ fn unrendered(error: &minijinja::Error, source: &str) -> String {
                 && text
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || "_.|()[], ".contains(c))
-        });
-    match expression {
+        })
+}
+
+fn unrendered(error: &minijinja::Error, source: &str) -> String {
+    match quoted(error, source) {
         Some(expression) => format!("{}: {expression}", error.kind()),
         None => error.kind().to_string(),
     }

@@ -155,7 +155,8 @@ pub(super) fn table(
         (true, push) => format!("last push {push}"),
     };
     let mut lines = vec![heading.plain(format!("  {last}"))];
-    if let Some(holder) = context.running(&reading.folder) {
+    let running = context.running(&reading.folder);
+    if let Some(holder) = &running {
         let what = match holder.what.as_str() {
             "push" => "a push runs".to_owned(),
             other => format!("`grid {other}` runs"),
@@ -224,9 +225,16 @@ pub(super) fn table(
     let can_be_sent =
         |state: &MachineState| state.is_to_be_mended() && *state != MachineState::Waits;
     if counts.keys().any(can_be_sent) && renamed.is_none() && !context.ui.quiet {
-        context
-            .ui
-            .hint("`grid push --behind` sends to every machine that is behind");
+        context.ui.hint(match running {
+            // Another push would be refused, and what runs may be sending to them.
+            Some(holder) if holder.what == "push" => {
+                "a push runs: see what is left once it is done, or `grid push --behind --wait` waits for it and then sends that"
+            }
+            Some(_) => {
+                "`grid push --behind --wait` sends to every machine that is behind, once what runs is done"
+            }
+            None => "`grid push --behind` sends to every machine that is behind",
+        });
     }
     Ok(())
 }
