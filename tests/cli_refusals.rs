@@ -981,17 +981,16 @@ fn a_machine_that_is_forgotten_and_lives_is_told_before_and_at_the_fence() {
 #[test]
 fn a_machine_that_is_declared_elsewhere_is_not_said_to_be_gone() {
     let bench = all_current();
-    bench.edit(
-        "[nodes.cygnus]",
-        "[nodes.cygnus]\ncourier = \"ssh\"\naddress = \"127.0.0.1\"\nport = 1",
+    bench.edit("machines/cygnus/grid", "machines/cygnus/other");
+    let pushed = next(&[bench.grid(&["push", "cygnus"]).exits(0)]);
+    assert!(
+        pushed.contains("! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at "),
+        "{pushed}"
     );
-    let seen = [bench.grid(&["push", "cygnus"]).exits(4)];
-    insta::assert_snapshot!(next(&seen), @r#"
-    $ grid push cygnus
-    ! next: cygnus: is it up, does sshd run there, is `address` or `port` another one? `grid hold` keeps pushes from it meanwhile
-    ! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at cygnus is gone, `grid forget cygnus` takes it as gone
-    ! next: mend what is wrong on cygnus, then `grid push --behind` finishes this
-    "#);
+    assert!(
+        pushed.ends_with("is gone, `grid forget cygnus` takes it as gone"),
+        "{pushed}"
+    );
 }
 
 #[test]
@@ -1023,17 +1022,28 @@ fn a_secret_that_is_not_to_be_had_is_put_right_where_it_comes_from() {
 fn an_undefined_value_is_named_and_so_is_the_setting_that_asks_for_it() {
     let bench = all_current();
     bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.api]\ncommand = [\"echo\", \"hunter2\"]\n\n[services.notice]\n",
+    );
     bench.file("notice.j2", "{{ node.adress }}\n");
+    let plain = bench.grid(&["compose", "cygnus"]).exits(3);
+    // After a secret was read, only what stands in the template is quoted.
+    bench.file("notice.j2", "{{ secrets.api }}\n{{ node.adress }}\n");
     let template = bench.grid(&["compose", "cygnus"]).exits(3);
     bench.edit(
         "kind = \"custom\"",
         "kind = \"custom\"\nuri = \"{{ wants.scope }}\"",
     );
     let setting = bench.grid(&["compose", "borealis"]).exits(3);
-    insta::assert_snapshot!(told(&[template, setting]), @r#"
+    insta::assert_snapshot!(told(&[plain, template, setting]), @r#"
     $ grid compose cygnus
-    ! error: cygnus cannot be composed: notice: notice.j2:1: undefined value: node.adress
+    ! error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `node.adress` is undefined
     ! next: mend notice.j2 (line 1)
+    [exit 3]
+    $ grid compose cygnus
+    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: node.adress
+    ! next: mend notice.j2 (line 2)
     [exit 3]
     $ grid compose borealis
     ! error: borealis cannot be composed: billing: `uri` of `[services.accounts.provides]`: undefined value: wants.scope
@@ -1055,8 +1065,6 @@ fn an_account_of_somebody_outside_comes_back_by_a_command_that_is_accepted() {
     insta::assert_snapshot!(told(&[revoked, again]), @r#"
     $ grid revoke accounts/other
     revoked accounts/other: the next push closes the account; `grid issue accounts/other --outside` gives other a new one
-    behind now: atlas
-    ! next: the next push carries it: `grid push --behind`
     $ grid issue accounts/other --outside
     minted accounts/other, generation 2
     behind now: atlas
@@ -1074,17 +1082,6 @@ fn a_hold_with_a_day_is_said_to_end_by_itself() {
     $ grid hold atlas holidays --until 2999-12-24
     ! next: nothing goes to atlas until 2999-12-24, when the hold ends by itself, or until `grid unhold atlas`
     "#);
-}
-
-#[test]
-fn a_site_whose_machine_has_no_grid_is_told_to_install_it() {
-    let bench = three_machines();
-    let table = "[signals]\ncheck = [\"no-such-grid\", \"site\", \"check\", \"--config\", \"{release}/site.toml\"]\n\n[services.notice]\n";
-    bench.edit("[services.notice]\n", table);
-    let seen = [bench.grid(&["push", "cygnus"]).exits(4)];
-    let next = next(&seen);
-    assert!(next.contains("127: `grid` is not there"), "{next}");
-    assert!(next.contains("`binary` of `[signals]`"), "{next}");
 }
 
 #[test]

@@ -271,8 +271,8 @@ fn hint_of(
         _ if is_told("it exited with 127")
             && service.is_some_and(|service| service.as_str() == SITE_SERVICE) =>
         {
-            "127: `grid` is not there, which the site's commands run: install it on the machine, or let `binary` of `[signals]` name where \
-             it is; `check` and `apply` of `[signals]` may say other commands"
+            "127: `grid` is not there, which the site's commands run: install it on the machine, or have the push do it (`binary` \
+             of `[signals]` names a file beside mesh.toml); `check` and `apply` of `[signals]` may name other commands"
         }
         _ if is_told("it exited with 127") => {
             "127: a command that was to be run is not there; the service's commands in the declaration say which are run"
@@ -290,4 +290,19 @@ fn hint_of(
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_not_there_is_told_apart_for_the_site_which_needs_grid() {
+        let hint = |service: &str| {
+            let service = ServiceName::new(service).unwrap();
+            hint_of(FailedStep::Check, Some(&service), "it exited with 127", &[]).unwrap()
+        };
+        insta::assert_snapshot!(hint("site"), @"127: `grid` is not there, which the site's commands run: install it on the machine, or have the push do it (`binary` of `[signals]` names a file beside mesh.toml); `check` and `apply` of `[signals]` may name other commands");
+        insta::assert_snapshot!(hint("broker"), @"127: a command that was to be run is not there; the service's commands in the declaration say which are run");
+    }
 }

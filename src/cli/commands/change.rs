@@ -62,7 +62,7 @@ pub(super) fn tell(
             .collect();
         let ends = match until.first() {
             Some(Some(day)) if until.len() == 1 => {
-                format!("{day}, when the hold ends by itself, or until")
+                format!("until {day}, when the hold ends by itself, or until")
             }
             _ => "until".to_owned(),
         };

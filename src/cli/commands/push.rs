@@ -163,7 +163,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
 }
 
 /// The fenced machines that were forgotten here, as far as the last entries of the journal say.
-fn forgotten(store: &mut dyn Store, report: &Report) -> Result<BTreeSet<NodeName>, StoreError> {
+fn forgotten(store: &mut dyn Store, report: &Report) -> Result<BTreeSet<NodeName>, CommandError> {
     let is_fenced =
         |node: &NodeName| matches!(report.failed.get(node), Some(Problem::Fenced { .. }));
     if !report.failed.keys().any(is_fenced) {
