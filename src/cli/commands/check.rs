@@ -89,7 +89,7 @@ fn keys_not_here<'a>(
     let settings = CourierSettings::new(folder.to_owned());
     let mut missing: BTreeMap<String, BTreeSet<&NodeName>> = BTreeMap::new();
     for node in mesh.nodes.values() {
-        if node.courier != CourierKind::Local
+        if matches!(node.courier, CourierKind::Ssh | CourierKind::Openssh)
             && let Some(file) = settings.identity_of(node)
             && !file.exists()
         {
