@@ -156,7 +156,11 @@ fn one_folder_for_two_machines(
                 ),
             },
             format!(
-                "give one of them another `root` (or `folder`), or take it away; {first} is at {}",
+                "give one of them another `{}`, or take it away; {first} is at {}",
+                match node.courier {
+                    CourierKind::Manifests => "folder",
+                    _ => "root",
+                },
                 sources.reference(*other)
             ),
         ));

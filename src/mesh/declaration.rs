@@ -1,5 +1,7 @@
 //! The types of a checked declaration.
 
+mod signals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,10 +14,10 @@ use super::circle::Graph;
 use super::service_signals::ServiceSignals;
 use crate::kinds::{Endpoint, Provider, Runs, Wants};
 use crate::words::{
-    AbsolutePath, ApiGeneration, Command, Digest, GatewayEndpoint, GridId, MeshName, NodeName,
-    ObjectName, PeerTrust, Region, ReleasePath, ScrapeUrl, SecretName, Seed, ServiceName, Settings,
-    SignalMode, Tag, Zone,
+    AbsolutePath, Command, Digest, GatewayEndpoint, MeshName, NodeName, ReleasePath, ScrapeUrl,
+    SecretName, ServiceName, Tag,
 };
+pub use signals::{Location, MOST_SEEDS, Resources, Signals};
 
 /// A mesh: all the machines of one declaration.
 #[derive(Debug, Clone)]
@@ -34,96 +36,6 @@ pub struct Mesh {
     pub services: BTreeMap<ServiceName, Service>,
     /// How provider load crosses sites; absent: no site daemon is configured.
     pub signals: Option<Signals>,
-}
-
-/// How provider load crosses sites, and how every machine's site daemon is run (DESIGN.md, section 7).
-#[derive(Debug, Clone)]
-pub struct Signals {
-    /// Absent: none is rendered, which gossips.
-    pub mode: Option<SignalMode>,
-    /// By what sites know each other, where that is said: see [`Signals::trust`].
-    pub declared_trust: Option<PeerTrust>,
-    /// Where sites listen, one port for the mesh.
-    pub port: u16,
-    /// The folder of what outlives a release: evidence, overlay, status.
-    pub state: AbsolutePath,
-    /// The owner of the site's files: whom the daemon runs as.
-    pub owner: Option<Owner>,
-    /// The daemon's binary, if grid brings it.
-    pub files: Vec<FileDeclaration>,
-    /// Has the daemon run.
-    pub apply: Option<Command>,
-    /// Holds when it runs as declared.
-    pub check: Option<Command>,
-    /// Runs when the site leaves.
-    pub remove: Option<Command>,
-    /// How long each step may take.
-    pub limits: Limits,
-    /// Intervals and limits of the daemons.
-    pub settings: Settings,
-    /// Certificates of authorities besides the mesh's own, as PEM; empty: there are none.
-    pub authorities: String,
-    /// The network's own id.
-    pub grid_id: Option<GridId>,
-    /// Where a machine is that does not say so itself.
-    pub location: Location,
-    /// Where SWIM begins.
-    pub seeds: Vec<Seed>,
-    /// How the mesh's signals are written as Kubernetes resources.
-    pub resources: Resources,
-}
-
-impl Signals {
-    /// By what sites know each other.
-    #[must_use]
-    pub fn trust(&self) -> PeerTrust {
-        self.declared_trust.unwrap_or_default()
-    }
-}
-
-/// The most seeds of a mesh: as many as the resource definitions take.
-pub const MOST_SEEDS: usize = 1024;
-
-/// Where a site is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Location {
-    /// In which region.
-    pub region: Option<Region>,
-    /// Where in it.
-    pub zone: Option<Zone>,
-}
-
-impl Location {
-    /// This, or `other` where it says no region. A zone is one of its region: it never comes from elsewhere.
-    #[must_use]
-    pub fn or(&self, other: &Self) -> Self {
-        match (&self.region, &self.zone) {
-            (None, None) => other.clone(),
-            (None, Some(zone)) => Self {
-                region: other.region.clone(),
-                zone: Some(zone.clone()),
-            },
-            (Some(_), _) => self.clone(),
-        }
-    }
-}
-
-/// How the mesh's signals are written as Kubernetes resources.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resources {
-    /// Under which group, version and names of fields.
-    pub generation: ApiGeneration,
-    /// Where the Secrets are.
-    pub namespace: ObjectName,
-}
-
-impl Default for Resources {
-    fn default() -> Self {
-        Self {
-            generation: ApiGeneration::default(),
-            namespace: ObjectName::known("grid-system"),
-        }
-    }
 }
 
 /// Somebody who may open the stored secrets, besides the operator whose identity made the store.
@@ -537,21 +449,6 @@ mod tests {
         for wrong in ["", ":", "a:", "a:b:c", "-x", "a b", "a\nb"] {
             assert_eq!(Owner::parse(wrong), None, "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn a_zone_never_comes_from_another_region() {
-        let place = |region: Option<&str>, zone: Option<&str>| Location {
-            region: region.map(|text| Region::new(text).unwrap()),
-            zone: zone.map(|text| Zone::new(text).unwrap()),
-        };
-        let mesh = place(Some("eu"), Some("eu-1"));
-        assert_eq!(place(None, None).or(&mesh), mesh);
-        assert_eq!(place(Some("us"), None).or(&mesh), place(Some("us"), None));
-        assert_eq!(
-            place(None, Some("eu-2")).or(&mesh),
-            place(Some("eu"), Some("eu-2"))
-        );
     }
 
     #[test]
