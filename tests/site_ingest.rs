@@ -8,7 +8,7 @@
 
 mod site_bed;
 
-use site_bed::client::{Caller, post, report};
+use site_bed::client::{Caller, is_cut, post, report};
 use site_bed::{Authority, Certified, Site, until};
 
 const EPOCH: &str = "0123456789abcdef0123456789abcdef";
@@ -225,11 +225,9 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
     let answer = |head: &str, body: &str| {
         let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
         let good = report(EPOCH, 1, 0, true);
-        local
-            .ask(&format!("{}{body}", post(&format!("{good}{head}"))))
-            .unwrap()
+        local.ask(&format!("{}{body}", post(&format!("{good}{head}"))))
     };
-    let ask = |head: &str, body: &str| answer(head, body).status;
+    let ask = |head: &str, body: &str| answer(head, body).unwrap().status;
     assert_eq!(ask("Content-Length: 1\r\n", "x"), 413);
     assert_eq!(
         ask("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
@@ -248,9 +246,14 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
         format!("0;{}", "x".repeat(64 * 1024)),
         format!("0\r\n{}", "x: y\r\n".repeat(16 * 1024)),
     ] {
-        let answer = answer("Transfer-Encoding: chunked\r\n", &endless);
-        assert_eq!(answer.status, 503);
-        assert_eq!(answer.body, "the request's body could not be read\n");
+        match answer("Transfer-Encoding: chunked\r\n", &endless) {
+            Ok(answer) => {
+                assert_eq!(answer.status, 503);
+                assert_eq!(answer.body, "the request's body could not be read\n");
+            }
+            // Who is still writing when that answer comes may lose it.
+            Err(error) => assert!(is_cut(&error), "{error}"),
+        }
     }
     // One whose length is said twice, or in two ways, is nobody's guess.
     for ambiguous in [

@@ -125,8 +125,22 @@ impl Caller {
 
     /// Asks, and reads the answer; the connection stays.
     pub fn ask(&mut self, request: &str) -> io::Result<Answer> {
-        self.send(request.as_bytes())?;
-        self.answer()
+        match self.send(request.as_bytes()) {
+            // It answered before it had read everything, and closed: the answer may be here all the same.
+            Err(error) if is_cut(&error) => {
+                let Self(stream) = self;
+                while stream.conn.read_tls(&mut stream.sock).is_ok_and(|n| n > 0) {
+                    if stream.conn.process_new_packets().is_err() {
+                        break;
+                    }
+                }
+                read_answer(&mut stream.conn.reader()).map_err(|_| error)
+            }
+            sent => {
+                sent?;
+                self.answer()
+            }
+        }
     }
 
     pub fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -134,43 +148,53 @@ impl Caller {
     }
 
     pub fn answer(&mut self) -> io::Result<Answer> {
-        let mut bytes = Vec::new();
-        let mut byte = [0; 1];
-        while !bytes.ends_with(b"\r\n\r\n") {
-            if self.0.read(&mut byte)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            bytes.push(byte[0]);
-        }
-        let head = String::from_utf8(bytes).unwrap();
-        let mut lines = head.trim_end().split("\r\n");
-        let status = lines
-            .next()
-            .unwrap()
-            .split(' ')
-            .nth(1)
-            .unwrap()
-            .parse()
-            .unwrap();
-        let headers: Vec<(String, String)> = lines
-            .map(|line| line.split_once(": ").unwrap())
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
-        let length = headers.iter().find(|(name, _)| name == "content-length");
-        let length = length.map_or(0, |(_, value)| value.parse().unwrap());
-        let mut body = vec![0; length];
-        self.0.read_exact(&mut body)?;
-        Ok(Answer {
-            status,
-            headers,
-            body: String::from_utf8(body).unwrap(),
-        })
+        read_answer(&mut self.0)
     }
 
     /// Whether the server closes the connection.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0; 1]), Ok(0) | Err(_))
     }
+}
+
+/// Whether the other side closed the connection while something was written to it.
+pub fn is_cut(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionReset)
+}
+
+fn read_answer(from: &mut dyn Read) -> io::Result<Answer> {
+    let mut bytes = Vec::new();
+    let mut byte = [0; 1];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if from.read(&mut byte)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes).unwrap();
+    let mut lines = head.trim_end().split("\r\n");
+    let status = lines
+        .next()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    let headers: Vec<(String, String)> = lines
+        .map(|line| line.split_once(": ").unwrap())
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok(Answer {
+        status,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+    })
 }
 
 /// One GET on a connection of its own.
