@@ -212,17 +212,7 @@ fn gets(site: &Site) {
             site,
         );
         let (wall, cpu) = (began.elapsed().as_secs_f64(), used(site) - before);
-        waits.sort_unstable();
-        let p99 = waits[waits.len() * 99 / 100].as_secs_f64() * 1e3;
-        let more = format!("; p99 {p99:.1} ms");
-        figures(
-            "GET, by this program",
-            waits.len() as f64,
-            wall,
-            cpu,
-            5_000.0,
-            &more,
-        );
+        told("GET, by this program", &mut waits, (wall, cpu), 5_000.0);
     }
 }
 
@@ -239,17 +229,15 @@ fn reports(site: &Site) {
         site,
     );
     let (wall, cpu) = (began.elapsed().as_secs_f64(), used(site) - before);
+    told("durable reports", &mut waits, (wall, cpu), 500.0);
+}
+
+/// Prints what came of what took so long each.
+fn told(what: &str, waits: &mut [Duration], (wall, cpu): (f64, f64), least: f64) {
     waits.sort_unstable();
     let p99 = waits[waits.len() * 99 / 100].as_secs_f64() * 1e3;
     let more = format!("; p99 {p99:.1} ms");
-    figures(
-        "durable reports",
-        waits.len() as f64,
-        wall,
-        cpu,
-        500.0,
-        &more,
-    );
+    figures(what, waits.len() as f64, wall, cpu, least, &more);
 }
 
 /// Has as many callers as make load ask one thing after the other, and says how long each that succeeded took.

@@ -336,6 +336,14 @@ fn authorities_from_elsewhere_are_trusted_beside_the_meshs_own() {
     assert_eq!(held.matches("BEGIN CERTIFICATE").count(), 2);
     assert!(held.ends_with(&other.cert.pem()), "{held}");
 
+    // One that is past the bound is refused whole, although it begins with certificates.
+    let past = other.cert.pem().repeat(200);
+    std::fs::write(bed.folder.join("ca.pem"), past).unwrap();
+    let refused = grid::mesh::load(&bed.folder).unwrap_err().to_string();
+    assert!(
+        refused.contains("it is larger than 65536 bytes"),
+        "{refused}"
+    );
     for wrong in ["", "x", &other.signing_key.serialize_pem()] {
         std::fs::write(bed.folder.join("ca.pem"), wrong).unwrap();
         let refused = grid::mesh::load(&bed.folder).unwrap_err().to_string();

@@ -127,6 +127,12 @@ fn a_site_with_an_identity_of_its_own_is_read_with_a_certificate_that_is_named()
         refused.contains("does not know the certificate"),
         "{refused}"
     );
+    bench.file("own.pem", &"x".repeat(64 * 1024 + 1));
+    let refused = bench.grid(&named).exits(2).all();
+    assert!(
+        refused.contains("it is larger than 65536 bytes"),
+        "{refused}"
+    );
     bench.file("own.pem", "");
     let refused = bench.grid(&named).exits(4).all();
     assert!(

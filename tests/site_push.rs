@@ -76,17 +76,23 @@ fn a_push_waits_until_the_daemon_runs_as_declared_and_a_changed_mode_is_taken_up
     drop(stop);
 }
 
-#[test]
-fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time() {
+/// Two machines of this host as sites whose daemons nobody runs.
+fn two_sites() -> Bench {
     let bench = Bench::new("[mesh]\nname = \"prod\"\n");
-    let root = |node: &str| bench.path(node);
     let declaration = format!(
         "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\naddress = \"127.0.0.1\"\n\
          [nodes.atlas]\nroot = {:?}\n[nodes.borealis]\nroot = {:?}\n",
-        root("atlas"),
-        root("borealis")
+        bench.path("atlas"),
+        bench.path("borealis")
     );
     bench.file("mesh.toml", &declaration);
+    bench
+}
+
+#[test]
+fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time() {
+    let bench = two_sites();
+    let root = |node: &str| bench.path(node);
     let refused = bench.grid(&["rotate", "--site", "atlas"]).exits(1).all();
     assert!(
         refused.contains("atlas has no identity that this mesh made"),
@@ -122,15 +128,7 @@ fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time(
 
 #[test]
 fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
-    let bench = Bench::new("[mesh]\nname = \"prod\"\n");
-    let root = |node: &str| bench.path(node);
-    let declaration = format!(
-        "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\naddress = \"127.0.0.1\"\n\
-         [nodes.atlas]\nroot = {:?}\n[nodes.borealis]\nroot = {:?}\n",
-        root("atlas"),
-        root("borealis")
-    );
-    bench.file("mesh.toml", &declaration);
+    let bench = two_sites();
     bench.grid(&["push", "--all"]).exits(0);
     let status = bench.grid(&["status", "--exit-code"]).exits(0).all();
     assert!(!status.contains("identity"), "{status}");
@@ -161,9 +159,9 @@ fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
         shown.contains("its site's identity is to be renewed; its identity expires on "),
         "{shown}"
     );
-    bench.file(
-        "mesh.toml",
-        &format!("{declaration}hold = \"in the rack\"\n"),
+    bench.edit(
+        "[nodes.borealis]\n",
+        "[nodes.borealis]\nhold = \"in the rack\"\n",
     );
     let pushed = bench.grid_at("+280d", &["push", "--behind"]).exits(0).all();
     let waits = "its renewed identity waits until borealis knows of it; from ";

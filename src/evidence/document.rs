@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decimal::Decimal;
 use super::ledger::{CAPACITY, Ledger, Record, Standing};
+use super::versioned::{self, Unreadable};
 use super::{Condition, Epoch, Report};
 use crate::words::Replica;
 
@@ -19,9 +20,6 @@ pub const FORMAT: u64 = 1;
 
 /// The most bytes of a document: 1 MiB. One of 64 epochs has some 30 KiB.
 pub const DOCUMENT_MOST: usize = 1024 * 1024;
-
-/// How much of a parser's words is repeated, in characters.
-const WHY_MOST: usize = 200;
 
 /// The status document of a site: what gateways reported of their completed ingests, and what it amounts to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -80,20 +78,7 @@ impl Document {
     /// # Errors
     /// When it is too large, of a newer format, or damaged. An empty text is damaged, not an empty document.
     pub fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u64,
-        }
-        if json.len() > DOCUMENT_MOST {
-            return Err(DocumentError::TooLarge);
-        }
-        let head: Head = serde_json::from_slice(json).map_err(damaged)?;
-        if head.format > FORMAT {
-            return Err(DocumentError::Newer {
-                format: head.format,
-            });
-        }
-        serde_json::from_slice(json).map_err(damaged)
+        Ok(versioned::from_json(json, DOCUMENT_MOST, FORMAT)?)
     }
 
     /// Writes it: for people too, each field on a line.
@@ -101,24 +86,18 @@ impl Document {
     /// # Errors
     /// Never, but for a fault in the writer of JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut json = serde_json::to_vec_pretty(self)?;
-        json.push(b'\n');
-        Ok(json)
+        versioned::to_json(self)
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn damaged(error: serde_json::Error) -> DocumentError {
-    DocumentError::Damaged { why: told(&error) }
-}
-
-/// What a parser says, which repeats what it read: bounded, and without control characters.
-pub(super) fn told(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    said.chars()
-        .take(WHY_MOST)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+impl From<Unreadable> for DocumentError {
+    fn from(why: Unreadable) -> Self {
+        match why {
+            Unreadable::Damaged(why) => Self::Damaged { why },
+            Unreadable::Newer(format) => Self::Newer { format },
+            Unreadable::TooLarge => Self::TooLarge,
+        }
+    }
 }
 
 /// The fields of a [`Document`].

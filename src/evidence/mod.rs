@@ -48,6 +48,7 @@ mod ledger;
 mod publication;
 mod report;
 pub mod reporter;
+mod versioned;
 
 pub use condition::{Condition, Finding, MESSAGE_MOST, Reason, Status};
 pub use document::{DOCUMENT_MOST, Document, DocumentError, FORMAT};

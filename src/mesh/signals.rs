@@ -128,8 +128,16 @@ fn sites_have_pins(machines: &Machines, problems: &mut Vec<Problem>) {
 fn read_authorities(path: &Utf8Path) -> Result<String, String> {
     let mut text = String::new();
     File::open(path)
-        .and_then(|file| file.take(MOST_AUTHORITIES).read_to_string(&mut text))
+        .and_then(|file| {
+            file.take(MOST_AUTHORITIES.saturating_add(1))
+                .read_to_string(&mut text)
+        })
         .map_err(|error| error.to_string())?;
+    if u64::try_from(text.len()).is_ok_and(|found| found > MOST_AUTHORITIES) {
+        return Err(format!(
+            "it is larger than {MOST_AUTHORITIES} bytes: who issues none of the identities can go"
+        ));
+    }
     let found = pem::parse_many(&text).map_err(|error| format!("it is no PEM: {error}"))?;
     if found.is_empty() || found.iter().any(|one| one.tag() != "CERTIFICATE") {
         return Err("it holds certificates, at least one, and nothing else".to_owned());

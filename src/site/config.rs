@@ -172,7 +172,7 @@ impl Source {
 }
 
 /// Reads a file that is not past the bound.
-fn bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+pub(super) fn bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
     let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
     let mut bytes = Zeroizing::new(Vec::new());
     File::open(path)
@@ -194,7 +194,7 @@ fn wrong(path: &Path) -> impl FnOnce(SiteError) -> ConfigError {
     move |source| ConfigError::File { path, source }
 }
 
-fn not_identity(path: &Path) -> impl FnOnce(IdentityError) -> ConfigError {
+pub(super) fn not_identity(path: &Path) -> impl FnOnce(IdentityError) -> ConfigError {
     let path = path.to_owned();
     move |source| ConfigError::Identity { path, source }
 }

@@ -5,31 +5,27 @@
 //! holds the key. The files are read anew for each report, so that a renewal is taken up.
 //! Threat: whoever listens at the address without that key learns nothing and is told nothing.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::Method;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, Error, OtherError};
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
-use zeroize::Zeroizing;
 
-use super::config::{ConfigError, Source};
+use super::config::{ConfigError, Source, bounded, not_identity};
 use super::dial::{PollError, connect};
 use super::fetch::{asking, exchange};
-use super::identity::{Identity, IdentityError};
+use super::identity::Identity;
 use super::serve::INGEST;
+use super::tls::signatures;
 use crate::evidence::reporter::Meaning;
 use crate::evidence::{Report, headers};
 use crate::words::{Digest, PeerHost, SignalMode};
@@ -38,8 +34,6 @@ use crate::words::{Digest, PeerHost, SignalMode};
 const BODY: usize = 4 * 1024;
 /// How much of it is repeated, in characters.
 const SAID: usize = 200;
-/// The largest file of a certificate or a key that is read, in bytes.
-const FILE: u64 = 256 * 1024;
 
 /// Where a site takes reports, and who it is.
 #[derive(Debug, Clone)]
@@ -76,22 +70,6 @@ pub enum SendError {
     /// The site's files.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A file of the identity cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The certificate or its key.
-    #[error("{}: {source}", path.display())]
-    Identity {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong.
-        source: IdentityError,
-    },
     /// Under gossip nothing listens.
     #[error("the site gossips, and has no listener to report to")]
     Gossip,
@@ -180,26 +158,12 @@ impl Endpoint {
                 certificate,
                 key,
             } => {
-                let identity = Identity::read(&read(certificate)?, &read(key)?);
-                let identity = identity.map_err(|source| SendError::Identity {
-                    path: certificate.clone(),
-                    source,
-                })?;
+                let identity = Identity::read(&bounded(certificate)?, &bounded(key)?);
+                let identity = identity.map_err(not_identity(certificate))?;
                 Ok((host.clone(), *port, Arc::new(identity)))
             }
         }
     }
-}
-
-fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, SendError> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    File::open(path)
-        .and_then(|file| file.take(FILE).read_to_end(&mut bytes))
-        .map_err(|source| SendError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-    Ok(bytes)
 }
 
 async fn hand_in(
@@ -301,23 +265,5 @@ impl ServerCertVerifier for Own {
             Err(CertificateError::Other(OtherError(Arc::new(Another))).into())
         }
     }
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, signed, &self.algorithms)
-    }
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, signed, &self.algorithms)
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    signatures!();
 }

@@ -1,6 +1,6 @@
 //! What may be said of a provider's signals, in the declaration and to the site daemon.
 //!
-//! What a signal is made of and how a provider is scored stands in [`crate::signals`].
+//! What a signal is made of and how a provider is scored is the room `signals`' to say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

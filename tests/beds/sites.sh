@@ -51,7 +51,7 @@ second_unit() { # NAME MESH: the machine has the shipped unit once more, for ano
 boot_script() {
   cat <<'EOF'
 set -euo pipefail
-units=$1 grid=$2 name=$3
+units=$1 grid=$2 name=$3 bed=$4
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /var/lib
@@ -67,6 +67,12 @@ printf '[Journal]\nStorage=volatile\nReadKMsg=no\nAudit=no\nRateLimitBurst=0\n' 
 echo "$name" >/etc/hostname
 touch /usr/local/bin/grid
 mount --bind "$grid" /usr/local/bin/grid
+# A unit's PrivateTmp stays behind when its machine is gone. The bed's own folder may lie in /tmp.
+mkdir /run/bed
+mount --bind "$bed" /run/bed
+for folder in /tmp /var/tmp; do mount -t tmpfs -o mode=1777 tmpfs "$folder"; done
+mkdir -p "$bed"
+mount --bind /run/bed "$bed"
 exec env -i container=bed PATH="$PATH" SYSTEMD_UNIT_PATH="$units" SYSTEMD_GENERATOR_PATH=/run/none \
   "$(command -v /usr/lib/systemd/systemd || echo /lib/systemd/systemd)" \
   --system --unit=basic.target --log-target=journal --show-status=no
@@ -79,7 +85,7 @@ boot() {
   (
     echo "$BASHPID" >"$CGROUPS/$name/cgroup.procs"
     exec ip netns exec "$(namespace "$name")" unshare --pid --fork --kill-child --mount --uts --ipc --cgroup \
-      bash -c "$(boot_script)" - "$B/units/$name" "$(readlink -f "$GRID")" "$name"
+      bash -c "$(boot_script)" - "$B/units/$name" "$(readlink -f "$GRID")" "$name" "$B"
   ) >"$B/$name.boot" 2>&1 </dev/null &
   outer=$!
   within 10 pgrep -P "$outer" >/dev/null

@@ -101,16 +101,29 @@ pub(super) fn text(home: Option<&Path>) -> Result<Option<String>, DeliveryError>
         file: path.display().to_string(),
         why,
     };
-    let file = match std::fs::File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(error.to_string())),
-    };
-    let mut text = String::new();
-    file.take(LARGEST)
-        .read_to_string(&mut text)
-        .map_err(|error| wrong(error.to_string()))?;
-    Ok(Some(text))
+    match bounded(&path) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| wrong("it is not UTF-8 text".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// Reads a file of ssh's. A part of one is never taken for the whole: what it forbids may stand in the rest.
+pub(super) fn bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = LARGEST.saturating_add(1);
+    std::fs::File::open(path)?
+        .take(most)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|found| found <= LARGEST) {
+        return Ok(bytes);
+    }
+    Err(std::io::Error::new(
+        std::io::ErrorKind::FileTooLarge,
+        format!("it is larger than {LARGEST} bytes"),
+    ))
 }
 
 /// What marks a ProxyCommand that was taken aside.

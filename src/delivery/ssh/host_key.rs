@@ -4,8 +4,7 @@
 //! known_hosts file. Files are parsed here, since libssh2 passes over ports, `@revoked` and `@cert-authority`; it is only
 //! asked whether a hashed name is this one.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -13,7 +12,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ssh2::{CheckResult, KnownHostFileKind, Session};
 
 use super::super::error::DeliveryError;
-use super::config::{LARGEST, Route};
+use super::config::{Route, bounded};
 use crate::words::Digest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,9 +139,8 @@ pub(super) fn kind_of(key: &[u8]) -> String {
 }
 
 fn text_of(path: &Path) -> Result<Option<String>, DeliveryError> {
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)) {
-        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+    match bounded(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(DeliveryError::KnownHosts {
             file: path.display().to_string(),
@@ -249,6 +247,21 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_past_the_bound_is_refused_and_not_taken_for_what_its_beginning_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("known_hosts");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(4 * 1024 * 1024).unwrap();
+        assert!(text_of(&path).is_ok());
+        file.set_len(4 * 1024 * 1024 + 1).unwrap();
+        let refused = text_of(&path).unwrap_err().to_string();
+        assert!(
+            refused.contains("it is larger than 4194304 bytes"),
+            "{refused}"
+        );
+    }
 
     const ED: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIGiv+k3Zz1fJYFvJ7j0nTbbQ8hFZ7CqEzC4R9d4G3kRZ";
 

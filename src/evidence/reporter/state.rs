@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{EARLIER_MOST, Reporter, Run};
 use crate::evidence::decimal::Decimal;
-use crate::evidence::{Epoch, Refusal, Report, document};
+use crate::evidence::versioned::{self, Unreadable};
+use crate::evidence::{Epoch, Refusal, Report};
 use crate::words::Replica;
 
 /// The format that this grid writes.
@@ -33,18 +34,7 @@ impl Reporter {
     /// # Errors
     /// When it is too large, of a newer format, or damaged.
     pub fn from_json(json: &[u8]) -> Result<Self, StateError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u64,
-        }
-        if json.len() > STATE_MOST {
-            return Err(StateError::TooLarge);
-        }
-        let head: Head = serde_json::from_slice(json).map_err(damaged)?;
-        if head.format > FORMAT {
-            return Err(StateError::Newer(head.format));
-        }
-        serde_json::from_slice(json).map_err(damaged)
+        Ok(versioned::from_json(json, STATE_MOST, FORMAT)?)
     }
 
     /// Writes it, each field on a line.
@@ -52,15 +42,18 @@ impl Reporter {
     /// # Errors
     /// Never, but for a fault in the writer of JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut json = serde_json::to_vec_pretty(self)?;
-        json.push(b'\n');
-        Ok(json)
+        versioned::to_json(self)
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn damaged(error: serde_json::Error) -> StateError {
-    StateError::Damaged(document::told(&error))
+impl From<Unreadable> for StateError {
+    fn from(why: Unreadable) -> Self {
+        match why {
+            Unreadable::Damaged(why) => Self::Damaged(why),
+            Unreadable::Newer(format) => Self::Newer(format),
+            Unreadable::TooLarge => Self::TooLarge,
+        }
+    }
 }
 
 /// The fields of a [`Reporter`].

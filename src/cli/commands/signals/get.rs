@@ -205,9 +205,15 @@ fn file(path: &Utf8Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
         return Err(failed(&"not a file"));
     }
     std::fs::File::open(path)
-        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
+        .and_then(|file| file.take(LARGEST.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|e| failed(&e))?;
-    Ok(bytes)
+    if u64::try_from(bytes.len()).is_ok_and(|found| found <= LARGEST) {
+        Ok(bytes)
+    } else {
+        Err(failed(&format!(
+            "it is larger than {LARGEST} bytes, which no certificate or key is"
+        )))
+    }
 }
 
 fn hint(error: &ReadError, name: &NodeName) -> Option<String> {
