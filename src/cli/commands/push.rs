@@ -430,12 +430,15 @@ fn write_down(
             (node.clone(), touched)
         })
         .collect();
-    let number = Change::Push(told.push.unwrap_or(state.push));
-    let kept = Change::KeepContents(state.contents());
-    writing
-        .store
-        .commit(&[number, Change::Journal(entry), kept])?;
-    Ok(())
+    let mut changes = vec![
+        Change::Push(told.push.unwrap_or(state.push)),
+        Change::Journal(entry),
+    ];
+    // Where no machine was touched nothing became superfluous, and to look for it is to read every content.
+    if !told.machines.is_empty() {
+        changes.push(Change::KeepContents(state.contents()));
+    }
+    Ok(writing.store.commit(&changes)?)
 }
 
 #[cfg(test)]
