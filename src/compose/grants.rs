@@ -1,8 +1,8 @@
 //! Rule 1, grants (DESIGN.md, section 3): what a provider's machines are told.
 //!
 //! A provider's list is (a) the newest generation of every provision whose consumer is assigned and
-//! consumes it, or that was issued by hand; and (b) every generation that is in use. Revoked and cut ones are
-//! on no list. A pure read: it mints nothing.
+//! consumes it, or that was issued by hand and nobody consumes; and (b) every generation that is in use. Revoked and
+//! cut ones are on no list. A pure read: it mints nothing.
 
 use super::World;
 use super::manifest::{Grant, Grants};
