@@ -3,7 +3,9 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `commands/` | one command each |
-//! | `context` | where the mesh is, who asks, how its store is opened |
+//! | `complete/` | what may follow in a shell, when it asks |
+//! | `folder` | where the declaration lies |
+//! | `context` | who asks, how its store is opened |
 //! | `ui`, `line` | the streams: the only place that writes; what a line is |
 //! | `exit` | exit codes, and what each error means for them |
 //! | `narrator`, `summary`, `phrases`, `progress` | what a push says |
@@ -15,8 +17,10 @@
 mod begins;
 mod child;
 pub mod commands;
+mod complete;
 pub mod context;
 pub mod exit;
+mod folder;
 pub mod git;
 mod interrupt;
 mod line;
@@ -100,6 +104,9 @@ pub fn tree() -> clap::Command {
 
 /// Runs grid with these arguments, the program's name first.
 pub fn run(arguments: Vec<OsString>) -> Exit {
+    if let Some(exit) = complete::answer(&arguments) {
+        return exit;
+    }
     let typed = typed(&arguments);
     let matches = tree().try_get_matches_from(arguments);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {

@@ -43,7 +43,7 @@ pub use journal::{BrokenLink, Entry, GitCommit, JournalRecord, Outcome, Touch, T
 pub use lock::{Holder, LockError, MeshLock, Unlocked, running, unlock};
 pub use memory::{Fault, MemoryStore};
 pub use place::Place;
-pub use sled::{Compacted, SledStore};
+pub use sled::{Compacted, SledStore, newest_push};
 
 /// The largest content that a store keeps, in bytes (DESIGN.md, section 6). Larger ones stay on their machine.
 pub const CONTENT_MOST: usize = 64 * 1024;

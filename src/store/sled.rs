@@ -46,6 +46,14 @@ pub struct SledStore {
     held: Option<State>,
 }
 
+/// The number of the newest push of the store at `place`, as its witness says: without opening the store, so without a lock
+/// and without an identity. `None`: there is no store, or it says nothing.
+#[must_use]
+pub fn newest_push(place: &Place) -> Option<u64> {
+    let push = Witness::read(place)?.push;
+    (push > 0).then_some(push)
+}
+
 /// What compacting did, in bytes of all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
@@ -87,6 +95,7 @@ impl SledStore {
             store: id.to_string(),
             commits: 0,
             counted_at: 0,
+            push: 0,
         };
         witness.write(&place)?;
         Ok(Self::over(
@@ -285,12 +294,14 @@ impl SledStore {
         transaction: Transaction,
         store: String,
         commits: u64,
+        push: u64,
     ) -> Result<(), StoreError> {
         let counted_at = Witness::read(&self.place).map_or(0, |witness| witness.counted_at);
         let mut witness = Witness {
             store,
             commits,
             counted_at,
+            push,
         };
         witness.write(&self.place)?;
         if transaction.files()? <= COMPACT_FROM.max(counted_at.saturating_mul(2)) {
@@ -329,14 +340,19 @@ impl Store for SledStore {
             return Err(StoreError::NotLocked);
         };
         let changed = vault.plan(changes, declared)?;
-        let (store, commits) = (vault.meta.id().to_string(), vault.head()?.commits);
+        let head = vault.head()?;
+        let push = changes.iter().fold(head.push, |push, change| match change {
+            Change::Push(number) => *number,
+            _ => push,
+        });
+        let (store, commits) = (vault.meta.id().to_string(), head.commits.saturating_add(1));
         let known = (vault.meta.key.clone(), vault.sealer);
         // Asked again as late as can be: opening may have waited.
         if !lock.is_held() {
             return Err(StoreError::NotLocked);
         }
         transaction.apply(changed)?;
-        self.settle(transaction, store, commits.saturating_add(1))?;
+        self.settle(transaction, store, commits, push)?;
         self.known = Some(known);
         self.held = held.map(|mut held| {
             changes.iter().for_each(|change| held.apply(change));

@@ -48,6 +48,9 @@ pub(super) struct Witness {
     /// How large its files were when its live data was last counted.
     #[serde(default)]
     pub counted_at: u64,
+    /// The number of its newest push: what whoever may not open the database completes numbers by.
+    #[serde(default)]
+    pub push: u64,
 }
 
 impl Witness {

@@ -1,4 +1,4 @@
-//! `grid completions`: generated from the tree of commands.
+//! `grid completions`: what makes a shell ask this program what may follow.
 
 use clap::{Args, ValueEnum};
 
@@ -36,27 +36,28 @@ impl Shell {
 #[command(after_help = "Examples:\n  \
         grid completions bash > /usr/share/bash-completion/completions/grid\n  \
         grid completions zsh > /usr/share/zsh/vendor-completions/_grid\n  \
-        grid completions fish > ~/.config/fish/completions/grid.fish")]
+        grid completions fish > ~/.config/fish/completions/grid.fish\n\n\
+        What they offer comes from the program at each press of the key: commands and options, and from the declaration machines, @tags, services \
+        and accounts, for `history` the numbers of pushes. Nothing is locked, and no machine is contacted.")]
 pub struct Arguments {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// The completions of a shell.
+/// The completions of a shell: a few lines of its own language that ask grid what may follow.
 #[must_use]
-pub fn completions(shell: Shell) -> Vec<u8> {
-    let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
-    };
-    let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut crate::cli::tree(), "grid", &mut bytes);
-    bytes
+pub const fn completions(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => include_str!("../../../completions/grid.bash"),
+        Shell::Zsh => include_str!("../../../completions/_grid"),
+        Shell::Fish => include_str!("../../../completions/grid.fish"),
+    }
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
-    context.ui.own_bytes(&completions(arguments.shell))?;
+    context
+        .ui
+        .own_bytes(completions(arguments.shell).as_bytes())?;
     Ok(Exit::Done)
 }
