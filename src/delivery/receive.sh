@@ -46,7 +46,7 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
 mode=$1 root=$2 wait=$3 name=$4 sender=$5
 shift 5
 run=$root/run new=$root/releases/.new-$name
-f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" stay="" drifted=""
+f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" other_file="" other_plan="" stay="" drifted=""
 
 say() { printf "%s\n" "$1"; }
 step() { say "step $1 $2 $3"; }
@@ -242,14 +242,21 @@ until_holds() {
 
 # --- plans: lines of services, in the order in which they are applied, then of files, then of installed files
 
-# The text of a plan into $p; that of the last one is kept.
+# The text of a plan into $p. The last two are kept, of the two releases of a send; but what a subshell reads is lost
+# with it, so who asks in subshells again and again calls this first.
 plan_of() {
-	[ "$1" = "$plan_file" ] || {
-		plan_file=$1 plan=""
-		[ ! -f "$1" ] || plan=$(cat "$1")
-	}
-	p=$plan
+	case $1 in
+	"$plan_file") p=$plan ;;
+	"$other_file") p=$other_plan ;;
+	*)
+		p=""
+		[ ! -f "$1" ] || p=$(cat "$1")
+		other_file=$plan_file other_plan=$plan plan_file=$1 plan=$p
+		;;
+	esac
 }
+# Forgets what was read of plans, since they changed; but for the one that was read last, if it lies at $1 now.
+plans_moved() { plan_file=${1-} other_file=""; }
 # S name steps list loads applies others test load apply check remove
 # F mode owner service path
 # I mode owner hash service install path
@@ -380,6 +387,7 @@ own() {
 }
 # Receives $2 bytes of tar, "delta" or "all", into $new.
 receive() {
+	plans_moved
 	[ ! -d "$new" ] || rm -rf "$new"
 	e=$(mkdir -m 700 "$new" 2>&1) || die unpack - "$e"
 	say "want $1"
@@ -395,6 +403,7 @@ receive() {
 		return 1
 	}
 	#@ unpacked
+	plan_of "$new/plan"
 	[ "$1" = delta ] || carry
 	own
 	step verify - 0
@@ -731,6 +740,7 @@ undone() {
 	rm -f "$root/undo"
 	forget_saved "$digest" "$old"
 	rm -rf "$root/releases/$digest"
+	plans_moved
 }
 # What a crash left behind is finished, or rolled back. Where neither can be done, the previous release is current,
 # marked as broken; a provider whose list is then not known is said to have none.
@@ -824,7 +834,7 @@ contact() {
 	[ -f "$root/releases/$cur/.applied" ] || broken=1
 	verify "$root/releases/$cur" "$root/releases/$cur" || {
 		mend
-		plan_file=""
+		plans_moved
 	}
 	install_all "$cur" "$(lines_of I "$root/releases/$cur/plan")" again || { failed && finish refused; }
 	IFS=$nl
@@ -922,6 +932,8 @@ send() {
 		die unpack - "$e"
 	}
 	#@ placed
+	plans_moved "$root/releases/$digest/plan"
+	plan_of "$root/releases/$old/plan"
 	theirs_s=$(services_of "$old")
 	IFS=$nl
 	for line in $(services_of "$digest"); do
