@@ -198,6 +198,7 @@ fn pages() -> Vec<(String, String)> {
     }
     read(&root().join("README.md"));
     read(&root().join("examples/cross-node/README.md"));
+    read(&root().join("examples/sites/README.md"));
     pages
 }
 
