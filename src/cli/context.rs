@@ -1,27 +1,26 @@
-//! What every command starts from: where the mesh is, who asks, and how its store is opened.
+//! What every command starts from: where the mesh is, who asks, and where its store lies. How that is opened stands in `opened`, which
+//! machines somebody means in `naming`.
 
-use std::collections::BTreeSet;
+mod naming;
+mod opened;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use super::exit::{CommandError, Exit};
-use super::git::{self, GitPlace};
+use super::exit::CommandError;
 use super::sources::FsSources;
 use super::ui::{Line, Look, Ui};
 use super::{GlobalArgs, folder, interrupt, who};
 use crate::delivery::Gate;
-use crate::mesh::{self, Loaded, Mesh, SelectError, Selector, select};
-use crate::store::{
-    Change, Entry, Holder, Identity, IdentityError, LockError, MeshLock, Outcome, Place, SledStore,
-    State, Store, StoreError, Touched, running,
-};
-use crate::words::{Era, NodeName, StoreId};
+use crate::mesh::{self, Loaded, Mesh};
+use crate::store::{Holder, Identity, IdentityError, Place, running};
+pub(super) use opened::is_missing;
+pub use opened::{Reading, Writing};
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -78,38 +77,6 @@ impl IdentityFrom {
             self.home.as_deref(),
         )
     }
-}
-
-/// A store that is open for writing, under the mesh lock, and the declaration as it was read under that lock.
-#[derive(Debug)]
-pub struct Writing {
-    /// The declaration.
-    pub loaded: Loaded,
-    /// Its folder.
-    pub folder: Utf8PathBuf,
-    /// The store.
-    pub store: SledStore,
-    /// Its state when it was opened.
-    pub state: State,
-    /// The public key of the identity that opened it.
-    pub identity: String,
-    /// Where the declaration stands in git.
-    pub git: Option<GitPlace>,
-}
-
-/// What a command reads: the declaration and the state, without a lock.
-#[derive(Debug)]
-pub struct Reading {
-    /// The declaration.
-    pub loaded: Loaded,
-    /// Its folder.
-    pub folder: Utf8PathBuf,
-    /// The state; of a mesh that was never pushed, an empty one.
-    pub state: State,
-    /// Whether there is a store at all.
-    pub has_store: bool,
-    /// Where the declaration stands in git.
-    pub git: Option<GitPlace>,
 }
 
 impl Context {
@@ -192,99 +159,6 @@ impl Context {
         Ok((folder, loaded))
     }
 
-    /// The machines that are named: by name, or by `@tag`.
-    ///
-    /// # Errors
-    /// When a name or a tag names none. One that left the declaration and may still hold what it was sent is told apart.
-    pub fn choose(
-        &self,
-        folder: &Utf8Path,
-        mesh: &Mesh,
-        texts: &[String],
-    ) -> Result<BTreeSet<NodeName>, CommandError> {
-        let selectors: Vec<Selector> = texts
-            .iter()
-            .map(|text| {
-                let Ok(selector) = text.parse();
-                selector
-            })
-            .collect();
-        select(mesh, &selectors).map_err(|error| {
-            let hint = match &error {
-                SelectError::UnknownNode { name, nearest } => {
-                    if let Some(error) = self.undeclared(folder, name) {
-                        return error;
-                    }
-                    self.instead_of(mesh, name, nearest.is_some())
-                }
-                SelectError::UnknownTag {
-                    nearest: Some(_), ..
-                } => None,
-                SelectError::UnknownTag { tag, nearest: None } => {
-                    let tags: BTreeSet<_> =
-                        mesh.nodes.values().flat_map(|node| &node.tags).collect();
-                    Some(if tags.is_empty() {
-                        format!("`tags = [\"{tag}\"]` gives a machine that tag")
-                    } else {
-                        format!("the tags of this mesh: {}", some_of(tags))
-                    })
-                }
-            };
-            hint.into_iter().fold(error.into(), CommandError::hint)
-        })
-    }
-
-    /// What to type where there is no machine of that name: a service may have been meant.
-    fn instead_of(&self, mesh: &Mesh, name: &str, has_suggestion: bool) -> Option<String> {
-        if let Some(service) = mesh.services.get(name) {
-            if service.nodes.is_empty() {
-                return Some(format!(
-                    "{name} is a service, on no machine: `grid assign {name} NODE` puts it on one"
-                ));
-            }
-            let nodes: Vec<String> = service.nodes.iter().map(ToString::to_string).collect();
-            let nodes = nodes.join(" ");
-            let typed: Vec<&str> = self
-                .typed
-                .split(' ')
-                .map(|word| if word == name { nodes.as_str() } else { word })
-                .collect();
-            return Some(format!(
-                "{name} is a service, on {}: `grid {}`",
-                some_of(&service.nodes),
-                typed.join(" ")
-            ));
-        }
-        if mesh.nodes.is_empty() {
-            return Some(super::phrases::NO_MACHINES.to_owned());
-        }
-        (!has_suggestion).then(|| {
-            format!(
-                "the machines of this mesh: {}; `[nodes.{name}]` in mesh.toml declares another",
-                some_of(mesh.nodes.keys())
-            )
-        })
-    }
-
-    /// What is to be said of a machine that the declaration does not have, if the store knows it. What goes wrong
-    /// here is not what was asked for.
-    fn undeclared(&self, folder: &Utf8Path, name: &str) -> Option<CommandError> {
-        let mut store = self.open_reading(folder, "read").ok()?;
-        let state = store.load().ok()?;
-        let machine = state.fleet.get(name)?;
-        let at = match &machine.sent {
-            Some(sent) => format!("; it was last reached at {}", sent.address),
-            None if machine.attempt.is_some() => String::new(),
-            None => return None,
-        };
-        let error = CommandError::usage(format!(
-            "{name} left the declaration, and may still hold what it was sent{at}"
-        ));
-        Some(error.hint(format!(
-            "`grid forget {name}` takes it as gone, once it is; to send to it again, declare it again"
-        )))
-    }
-
     /// Where the store of the declaration in `folder` lies.
     #[must_use]
     pub fn place(&self, folder: &Utf8Path) -> Place {
@@ -339,158 +213,4 @@ impl Context {
             tell(&Line::of(format!("secret {secret} | {line}")));
         })))
     }
-
-    /// Reads the declaration and the state, under no lock. A mesh that was never pushed has an empty state.
-    ///
-    /// # Errors
-    /// When the declaration is wrong, or the store cannot be read.
-    pub fn reading(&self) -> Result<Reading, CommandError> {
-        let (folder, loaded) = self.load()?;
-        let git = git::place(&folder);
-        let (state, has_store) = match self
-            .open_reading(&folder, "read")
-            .and_then(|mut store| Ok(store.load()?))
-        {
-            Ok(state) => (state, true),
-            Err(error) if is_missing(&error) => (State::new(StoreId([0; 8]), Era(0)), false),
-            Err(error) => return Err(error),
-        };
-        Ok(Reading {
-            loaded,
-            folder,
-            state,
-            has_store,
-            git,
-        })
-    }
-
-    /// Opens the store to read from.
-    ///
-    /// # Errors
-    /// When there is no identity and there is a store.
-    pub fn open_reading(&self, folder: &Utf8Path, what: &str) -> Result<SledStore, CommandError> {
-        let place = self.place(folder);
-        if !place.path().exists() {
-            // Told before a missing identity is: without a store none is needed.
-            return Err(StoreError::Missing {
-                path: place.path().to_owned(),
-            }
-            .into());
-        }
-        let identity = self.identity_for(&place)?;
-        Ok(SledStore::open_reading(place, identity, self.holder(what)))
-    }
-
-    /// Takes the mesh lock, reads the declaration under it, and opens the store, or makes it.
-    ///
-    /// # Errors
-    /// When the declaration is wrong, the lock is held, or the store cannot be opened.
-    pub fn writing(&mut self, what: &str, wait: Duration) -> Result<Writing, CommandError> {
-        // A declaration that is wrong is told at once, and leaves no store behind.
-        let (folder, loaded) = self.load()?;
-        self.writing_to(folder, loaded, what, wait)
-    }
-
-    /// The same for a declaration that was read without the lock. It is read again only if it changed meanwhile.
-    ///
-    /// # Errors
-    /// Those of [`Context::writing`].
-    pub fn writing_to(
-        &mut self,
-        folder: Utf8PathBuf,
-        loaded: Loaded,
-        what: &str,
-        wait: Duration,
-    ) -> Result<Writing, CommandError> {
-        let place = self.place(&folder);
-        let identity = self.identity_for(&place)?;
-        let lock = MeshLock::take(&place, self.holder(what), wait).map_err(|error| {
-            let is_held = matches!(error, LockError::Held { .. });
-            let error = CommandError::from(error);
-            // Only a push can wait; and one that did was told how long.
-            if is_held && what == "push" && wait.is_zero() {
-                error.hint(format!(
-                    "`grid {} --wait` waits for it by itself",
-                    self.typed
-                ))
-            } else {
-                error
-            }
-        })?;
-        if let Some(dead) = &lock.took_over_from_dead {
-            let text = format!("note: {dead} died and left the lock of this mesh behind");
-            self.ui.note(&super::ui::Line::of(text));
-        }
-        let loaded = mesh::load_again(&folder, loaded)?;
-        let public = identity.public();
-        let mut store =
-            SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
-        let state = store.load()?;
-        let git = git::place(&folder);
-        Ok(Writing {
-            loaded,
-            folder,
-            store,
-            state,
-            identity: public,
-            git,
-        })
-    }
-
-    /// An entry of the journal for this command.
-    #[must_use]
-    pub fn entry(&self, writing: &Writing, exit: Exit) -> Entry {
-        Entry {
-            started: self.started,
-            ended: Some(Timestamp::now()),
-            who: self.holder("").who,
-            identity: Some(writing.identity.clone()),
-            ci: who::ci_job(),
-            command: self.typed.clone(),
-            push: None,
-            machines: std::collections::BTreeMap::new(),
-            declaration: Some(writing.loaded.digest),
-            commit: writing.git.as_ref().map(|place| place.commit.clone()),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            outcome: Outcome::Exit(exit.code()),
-        }
-    }
-
-    /// Commits what a command changed, with its entry in the journal, in one transaction.
-    ///
-    /// # Errors
-    /// When the store fails; then nothing was changed.
-    pub fn commit(
-        &self,
-        writing: &mut Writing,
-        mut changes: Vec<Change>,
-        machines: impl IntoIterator<Item = (NodeName, Touched)>,
-    ) -> Result<(), CommandError> {
-        let mut entry = self.entry(writing, Exit::Done);
-        entry.machines.extend(machines);
-        changes.push(Change::Journal(entry));
-        Ok(writing.store.commit(&changes)?)
-    }
-}
-
-/// The first of many names.
-fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
-    const SHOWN_MOST: usize = 12;
-    let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
-    let more = names.len().saturating_sub(SHOWN_MOST);
-    names.truncate(SHOWN_MOST);
-    let shown = names.join(", ");
-    if more > 0 {
-        format!("{shown} and {more} more")
-    } else {
-        shown
-    }
-}
-
-/// Whether an error says that there is no store yet.
-pub(super) fn is_missing(error: &CommandError) -> bool {
-    matches!(
-        error.cause.downcast_ref::<StoreError>(),
-        Some(StoreError::Missing { .. })
-    )
 }

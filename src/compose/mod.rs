@@ -5,12 +5,13 @@
 //!
 //! | rule | file |
 //! |---|---|
-//! | what counts as *in use* and *acknowledged* | `sent.rs` |
+//! | what counts as *in use* | `uses.rs` |
+//! | what counts as *acknowledged* | `sent.rs` |
 //! | 1, grants | `grants.rs` |
 //! | 2, bindings and waiting | `bindings.rs` |
 //! | 3, leaving; 4, moving; 5, revoked | `services.rs`; the order of what rule 3 does in one send: `leave()` in `delivery/receive.sh` |
 //! | 6, identities of sites | `identities.rs`; what a site is given: `site.rs`, and for Kubernetes: `resources.rs` |
-//! | what the bytes are | `render.rs`, `templates.rs`, `manifest.rs` |
+//! | what the bytes are | `render.rs` and what is below it, `templates.rs`, `manifest.rs` |
 //! | what names them | `release.rs` |
 
 pub mod bindings;
@@ -32,6 +33,7 @@ pub mod services;
 pub mod site;
 pub mod sources;
 pub mod templates;
+pub mod uses;
 pub mod world;
 
 pub use error::ComposeError;

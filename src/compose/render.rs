@@ -12,22 +12,24 @@
 //! commands/<provider>/empty                       the list that closes every account, for when it leaves
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+mod kept;
+mod lists;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bundle::{Bundle, Content};
 use super::environment;
 use super::files::{Files, mode_of};
 use super::manifest::{
-    Bound, FORMAT, FileEntry, Grants, Manifest, ServiceManifest, SiteManifest, Step, StepSeconds,
+    Bound, FORMAT, Grants, Manifest, ServiceManifest, SiteManifest, Step, StepSeconds,
 };
-use super::parts::Parts;
 use super::services::{Outline, Placed, outline};
 use super::site;
 use super::sources::Sources;
 use super::templates::Templates;
 use super::{ComposeError, Release, World};
-use crate::kinds::{self, Account, Provider};
+use crate::kinds::{self, Account};
 use crate::mesh::{FileContent, FilePath, Node, Service};
 use crate::words::{Command, Digest, NodeName, ServiceName};
 
@@ -184,99 +186,6 @@ impl Composer {
             manifest,
             site,
         }))
-    }
-
-    /// A service as last acknowledged, with a current list.
-    fn kept(
-        &self,
-        world: &World<'_>,
-        node: &NodeName,
-        name: &ServiceName,
-        grants: Option<&Grants>,
-        files: &mut Files<'_>,
-    ) -> Result<ServiceManifest, ComposeError> {
-        let Some(held) = world.machine(node).holds(name) else {
-            return Ok(ServiceManifest {
-                bindings: BTreeMap::new(),
-                unwaited: BTreeSet::new(),
-                provides: None,
-                grants: None,
-                files: Vec::new(),
-                limits: seconds(crate::mesh::Limits::default()),
-            });
-        };
-        let list = held.grant_file(name);
-        let others = held.files.iter().filter(|file| Some(*file) != list);
-        others.for_each(|file| files.keep(file.clone()));
-        if let Some(grants) = grants {
-            self.last_list(world, held, name, grants, files)?;
-        }
-        Ok(ServiceManifest {
-            bindings: held.bindings.clone(),
-            unwaited: held.unwaited.clone(),
-            provides: held.provides.clone(),
-            grants: grants.cloned(),
-            files: files.take(),
-            limits: held.limits,
-        })
-    }
-
-    /// The current list of a provider as it was last acknowledged.
-    fn last_list(
-        &self,
-        world: &World<'_>,
-        held: &ServiceManifest,
-        name: &ServiceName,
-        grants: &Grants,
-        files: &mut Files<'_>,
-    ) -> Result<(), ComposeError> {
-        let empty = Step::empty_path(name);
-        let empty = held.files.iter().find(|file| file.path.as_str() == empty);
-        match (held.grant_file(name), empty, &held.provides) {
-            (Some(list), _, _) if held.grants.as_ref() == Some(grants) => files.keep(list.clone()),
-            // Whoever made the list may have taken its template away with the provider.
-            (Some(list), Some(empty), _) if grants.is_empty() => files.keep(FileEntry {
-                sha256: empty.sha256,
-                size: empty.size,
-                ..list.clone()
-            }),
-            (_, _, Some(provider)) => self
-                .list(world, provider, name, grants, files)
-                .map_err(|error| error.while_it_leaves(name))?,
-            (_, _, None) => {}
-        }
-        Ok(())
-    }
-
-    /// What a service that provides no more needs to close its accounts: its list, what loads that, and of its last files
-    /// those that the declaration has no more, since its load may be one of them.
-    fn last_provision(
-        &self,
-        world: &World<'_>,
-        held: &ServiceManifest,
-        name: &ServiceName,
-        grants: &Grants,
-        files: &mut Files<'_>,
-    ) -> Result<(), ComposeError> {
-        self.last_list(world, held, name, grants, files)?;
-        let parts = Parts::of(name, held, !held.bindings.is_empty());
-        let own = parts.own.values().filter(|file| file.install.is_none());
-        for file in own {
-            if !files.has(&file.path) {
-                files.keep(FileEntry::clone(file));
-            }
-        }
-        let provides = [
-            Step::Load.path(name),
-            Step::Verify.path(name),
-            Step::empty_path(name),
-        ];
-        for file in &held.files {
-            if provides.iter().any(|path| file.path.as_str() == path) {
-                files.keep(file.clone());
-            }
-        }
-        Ok(())
     }
 
     /// A service as the declaration says now.
@@ -467,64 +376,6 @@ impl Composer {
             }
         }
         Ok(())
-    }
-
-    fn list(
-        &self,
-        world: &World<'_>,
-        provider: &Provider,
-        name: &ServiceName,
-        grants: &Grants,
-        files: &mut Files<'_>,
-    ) -> Result<(), ComposeError> {
-        let list = self.list_bytes(world, provider, name, grants)?;
-        let path = format!("services/{name}/grants.{}", list.extension);
-        files.add(path, 0o600, None, list.content.expose().as_bytes(), None)
-    }
-
-    fn list_bytes(
-        &self,
-        world: &World<'_>,
-        provider: &Provider,
-        name: &ServiceName,
-        grants: &Grants,
-    ) -> Result<kinds::GrantList, ComposeError> {
-        let owner = kinds::Owner {
-            mesh: &world.mesh.name,
-            provider: name,
-        };
-        let accounts: Vec<Account<'_>> = grants
-            .iter()
-            .filter_map(|grant| {
-                let credential = world
-                    .provisions
-                    .get(name, &grant.consumer)?
-                    .get(grant.generation)?;
-                Some(Account {
-                    owner,
-                    consumer: &grant.consumer,
-                    generation: grant.generation,
-                    secret: &credential.secret,
-                    salt: credential.salt,
-                    wants: &grant.wants,
-                })
-            })
-            .collect();
-        let templates = |path: &str| {
-            self.sources
-                .template(path.into())
-                .map_err(|error| kinds::KindError::Template {
-                    template: path.to_owned(),
-                    why: error.why,
-                })
-        };
-        provider
-            .kind()
-            .list(owner, &accounts, &templates)
-            .map_err(|source| ComposeError::Kind {
-                service: name.clone(),
-                source,
-            })
     }
 }
 

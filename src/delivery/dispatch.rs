@@ -357,7 +357,7 @@ impl Worker {
             return manifests::ask(question);
         }
         let waits = self.settings.ask_waits;
-        let sender = super::protocol::clean(&self.settings.sender);
+        let sender = super::message::clean(&self.settings.sender);
         let launch = prepared::question(question, &chance(), &sender, waits);
         match self.start(&question.target, &launch, None, hear) {
             Err(failure) => Answer::Unknown(failure),

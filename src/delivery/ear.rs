@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::courier::Progress;
 use super::link::Link;
-use super::protocol::{Message, Parser, clean};
+use super::message::{Message, clean};
+use super::protocol::Parser;
 use super::receipt::{FailedStep, Failure};
 use super::redact::Secrets;
 use crate::mesh::SITE_SERVICE;

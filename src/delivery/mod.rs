@@ -11,7 +11,8 @@
 //! | `gate` | whether further machines may be reached |
 //! | `receive.sh`, `script` | the machine side, and how it is started |
 //! | `plan`, `tar` | what it is sent |
-//! | `protocol` | what it says |
+//! | `protocol` | what it says: lines, frames and their bounds |
+//! | `message` | what each line says |
 //! | `link` | what a courier is; `local`, `ssh` and `openssh` are those that reach a machine |
 //! | `manifests` | the one that reaches nobody: a site's resources, in a folder |
 
@@ -24,6 +25,7 @@ mod gate;
 mod link;
 mod local;
 mod manifests;
+mod message;
 mod openssh;
 mod plan;
 mod prepared;

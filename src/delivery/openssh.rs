@@ -126,7 +126,7 @@ impl Log {
         let text = String::from_utf8_lossy(text.get(..text.len().min(64 * 1024))?).into_owned();
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         let line: String = line.chars().take(SAID).collect();
-        Some(super::protocol::clean(&line))
+        Some(super::message::clean(&line))
     }
 }
 

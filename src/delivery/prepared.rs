@@ -57,7 +57,7 @@ impl Prepared {
                 parcel.target.node.root.to_string(),
                 lock_wait.as_secs().to_string(),
                 name.to_owned(),
-                or_none(super::protocol::clean(&parcel.sender)),
+                or_none(super::message::clean(&parcel.sender)),
                 parcel.token.to_string(),
                 or_none(replaces.join(",")),
                 u8::from(parcel.take_over).to_string(),

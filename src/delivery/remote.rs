@@ -11,7 +11,7 @@ use super::courier::Target;
 use super::dispatch::Couriers;
 use super::ear::{failure, not_started};
 use super::link::Link;
-use super::protocol::clean;
+use super::message::clean;
 use super::receipt::{FailedStep, Failure};
 use super::script::Launch;
 

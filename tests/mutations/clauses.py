@@ -3,7 +3,7 @@
 (clause, file, the text that states it, what stands there instead). In the latter OLD is the text itself and MUT holds while this
 clause is the one that is out."""
 
-GRANTS, BINDINGS, SERVICES, SENT = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent"))
+GRANTS, BINDINGS, SERVICES, SENT, USES = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
 BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
@@ -53,16 +53,16 @@ CLAUSES = [
     ("in use: nothing that a service binds to which is said to be gone", SENT, ".filter(|(name, _)| !self.forgotten.contains(*name))\n    }", ".filter(|(name, _)| MUT || !self.forgotten.contains(*name))\n    }"),
 
     ("3: a service in use stays", SERVICES, "world.uses.is_kept(name, node, assigned)", NEVER),
-    ("3: in use by whoever waits", SENT, "self.binders(provider, node).any(|(_, waits)| *waits)", NEVER),
-    ("3: in use by who does not wait, and stays", SENT, "if assigned(machine, service) {", "if !MUT && assigned(machine, service) {"),
-    ("3: not in use by a circle that leaves", SENT, "let mut seen = BTreeSet::new();", "if MUT { return self.is_machine_in_use(provider, node); }\n        OLD"),
+    ("3: in use by whoever waits", USES, "self.binders(provider, node).any(|(_, waits)| *waits)", NEVER),
+    ("3: in use by who does not wait, and stays", USES, "if assigned(machine, service) {", "if !MUT && assigned(machine, service) {"),
+    ("3: not in use by a circle that leaves", USES, "let mut seen = BTreeSet::new();", "if MUT { return self.is_machine_in_use(provider, node); }\n        OLD"),
     ("3: leaves when it is not in use", SERVICES, "world.uses.is_kept(name, node, assigned)", ALWAYS),
 
     ("3: only what the declaration took from the machine", SERVICES, "if !is_assigned(world, name, node)", "if (MUT || !is_assigned(world, name, node))"),
 
     ("3: one that provides no more closes its accounts first", SERVICES, "|| stops_providing(world, service, node)", "|| (!MUT && stops_providing(world, service, node))"),
     ("4: the removal is awaited", SERVICES, "!old.is_empty()", NEVER),
-    ("4: also where the service is only attempted", SENT, "uses.holders.entry(consumer).or_default().insert(node);", "if !MUT || machine.holds(consumer).is_some() { OLD }"),
+    ("4: also where the service is only attempted", USES, "uses.holders.entry(consumer).or_default().insert(node);", "if !MUT || machine.holds(consumer).is_some() { OLD }"),
     ("4: start-first does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("somebody_binds")),
     ("4: one that somebody binds to does not await it", SERVICES, "service.moves == Move::StartFirst || somebody_binds", without("service.moves == Move::StartFirst")),
     ("4: only one that is new there awaits", SERVICES, "!new_here ||", "(!MUT && !new_here) ||"),

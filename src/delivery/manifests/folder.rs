@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compose::manifest::{FileEntry, Manifest};
 use crate::delivery::ear::failure;
-use crate::delivery::protocol::clean;
+use crate::delivery::message::clean;
 use crate::delivery::receipt::{FailedStep, Failure};
 use crate::words::{Digest, Token};
 

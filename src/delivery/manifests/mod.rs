@@ -27,7 +27,7 @@ use jiff::Timestamp;
 
 use super::courier::{Parcel, Question};
 use super::ear::failure;
-use super::protocol::clean;
+use super::message::clean;
 use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
 use crate::compose::Release;
 use crate::compose::bundle::Content;

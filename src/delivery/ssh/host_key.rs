@@ -134,7 +134,7 @@ pub(super) fn kind_of(key: &[u8]) -> String {
         .and_then(|length| key.get(4..)?.get(..length))
         .map_or_else(
             || "key".to_owned(),
-            |kind| super::super::protocol::clean(&String::from_utf8_lossy(kind)),
+            |kind| super::super::message::clean(&String::from_utf8_lossy(kind)),
         )
 }
 

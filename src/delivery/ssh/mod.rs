@@ -273,7 +273,7 @@ impl Link for Line {
         wire.drive(deadline, || channel.close()).ok()?;
         wire.drive(deadline, || channel.wait_close()).ok()?;
         if let Some(signal) = channel.exit_signal().ok()?.exit_signal {
-            return Some(format!("killed by SIG{}", super::protocol::clean(&signal)));
+            return Some(format!("killed by SIG{}", super::message::clean(&signal)));
         }
         let status = channel.exit_status().ok()?;
         Some(format!("exit status: {status}"))

@@ -39,7 +39,7 @@ impl Lead {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&said).into_owned();
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-        Some(super::super::protocol::clean(line))
+        Some(super::super::message::clean(line))
     }
 }
 

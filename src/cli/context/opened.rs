@@ -1,0 +1,190 @@
+//! The declaration with its store: to read from, without a lock, or to write to, under the mesh lock.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+
+use super::Context;
+use crate::cli::exit::{CommandError, Exit};
+use crate::cli::git::{self, GitPlace};
+use crate::cli::who;
+use crate::mesh::{self, Loaded};
+use crate::store::{
+    Change, Entry, LockError, MeshLock, Outcome, SledStore, State, Store as _, StoreError, Touched,
+};
+use crate::words::{Era, NodeName, StoreId};
+
+/// A store that is open for writing, under the mesh lock, and the declaration as it was read under that lock.
+#[derive(Debug)]
+pub struct Writing {
+    /// The declaration.
+    pub loaded: Loaded,
+    /// Its folder.
+    pub folder: Utf8PathBuf,
+    /// The store.
+    pub store: SledStore,
+    /// Its state when it was opened.
+    pub state: State,
+    /// The public key of the identity that opened it.
+    pub identity: String,
+    /// Where the declaration stands in git.
+    pub git: Option<GitPlace>,
+}
+
+/// What a command reads: the declaration and the state, without a lock.
+#[derive(Debug)]
+pub struct Reading {
+    /// The declaration.
+    pub loaded: Loaded,
+    /// Its folder.
+    pub folder: Utf8PathBuf,
+    /// The state; of a mesh that was never pushed, an empty one.
+    pub state: State,
+    /// Whether there is a store at all.
+    pub has_store: bool,
+    /// Where the declaration stands in git.
+    pub git: Option<GitPlace>,
+}
+
+impl Context {
+    /// Reads the declaration and the state, under no lock. A mesh that was never pushed has an empty state.
+    ///
+    /// # Errors
+    /// When the declaration is wrong, or the store cannot be read.
+    pub fn reading(&self) -> Result<Reading, CommandError> {
+        let (folder, loaded) = self.load()?;
+        let git = git::place(&folder);
+        let (state, has_store) = match self
+            .open_reading(&folder, "read")
+            .and_then(|mut store| Ok(store.load()?))
+        {
+            Ok(state) => (state, true),
+            Err(error) if is_missing(&error) => (State::new(StoreId([0; 8]), Era(0)), false),
+            Err(error) => return Err(error),
+        };
+        Ok(Reading {
+            loaded,
+            folder,
+            state,
+            has_store,
+            git,
+        })
+    }
+
+    /// Opens the store to read from.
+    ///
+    /// # Errors
+    /// When there is no identity and there is a store.
+    pub fn open_reading(&self, folder: &Utf8Path, what: &str) -> Result<SledStore, CommandError> {
+        let place = self.place(folder);
+        if !place.path().exists() {
+            // Told before a missing identity is: without a store none is needed.
+            return Err(StoreError::Missing {
+                path: place.path().to_owned(),
+            }
+            .into());
+        }
+        let identity = self.identity_for(&place)?;
+        Ok(SledStore::open_reading(place, identity, self.holder(what)))
+    }
+
+    /// Takes the mesh lock, reads the declaration under it, and opens the store, or makes it.
+    ///
+    /// # Errors
+    /// When the declaration is wrong, the lock is held, or the store cannot be opened.
+    pub fn writing(&mut self, what: &str, wait: Duration) -> Result<Writing, CommandError> {
+        // A declaration that is wrong is told at once, and leaves no store behind.
+        let (folder, loaded) = self.load()?;
+        self.writing_to(folder, loaded, what, wait)
+    }
+
+    /// The same for a declaration that was read without the lock. It is read again only if it changed meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Context::writing`].
+    pub fn writing_to(
+        &mut self,
+        folder: Utf8PathBuf,
+        loaded: Loaded,
+        what: &str,
+        wait: Duration,
+    ) -> Result<Writing, CommandError> {
+        let place = self.place(&folder);
+        let identity = self.identity_for(&place)?;
+        let lock = MeshLock::take(&place, self.holder(what), wait).map_err(|error| {
+            let is_held = matches!(error, LockError::Held { .. });
+            let error = CommandError::from(error);
+            // Only a push can wait; and one that did was told how long.
+            if is_held && what == "push" && wait.is_zero() {
+                error.hint(format!(
+                    "`grid {} --wait` waits for it by itself",
+                    self.typed
+                ))
+            } else {
+                error
+            }
+        })?;
+        if let Some(dead) = &lock.took_over_from_dead {
+            let text = format!("note: {dead} died and left the lock of this mesh behind");
+            self.ui.note(&crate::cli::ui::Line::of(text));
+        }
+        let loaded = mesh::load_again(&folder, loaded)?;
+        let public = identity.public();
+        let mut store =
+            SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
+        let state = store.load()?;
+        let git = git::place(&folder);
+        Ok(Writing {
+            loaded,
+            folder,
+            store,
+            state,
+            identity: public,
+            git,
+        })
+    }
+
+    /// An entry of the journal for this command.
+    #[must_use]
+    pub fn entry(&self, writing: &Writing, exit: Exit) -> Entry {
+        Entry {
+            started: self.started,
+            ended: Some(Timestamp::now()),
+            who: self.holder("").who,
+            identity: Some(writing.identity.clone()),
+            ci: who::ci_job(),
+            command: self.typed.clone(),
+            push: None,
+            machines: std::collections::BTreeMap::new(),
+            declaration: Some(writing.loaded.digest),
+            commit: writing.git.as_ref().map(|place| place.commit.clone()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            outcome: Outcome::Exit(exit.code()),
+        }
+    }
+
+    /// Commits what a command changed, with its entry in the journal, in one transaction.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing was changed.
+    pub fn commit(
+        &self,
+        writing: &mut Writing,
+        mut changes: Vec<Change>,
+        machines: impl IntoIterator<Item = (NodeName, Touched)>,
+    ) -> Result<(), CommandError> {
+        let mut entry = self.entry(writing, Exit::Done);
+        entry.machines.extend(machines);
+        changes.push(Change::Journal(entry));
+        Ok(writing.store.commit(&changes)?)
+    }
+}
+
+/// Whether an error says that there is no store yet.
+pub(in crate::cli) fn is_missing(error: &CommandError) -> bool {
+    matches!(
+        error.cause.downcast_ref::<StoreError>(),
+        Some(StoreError::Missing { .. })
+    )
+}
