@@ -34,6 +34,7 @@ under_every_shell!(
     a_daemon_left_behind_holds_nothing_up,
     no_process_of_ours_stays_behind,
     installed_files_are_saved_restored_and_removed,
+    a_file_that_becomes_a_folder_and_the_reverse_is_delivered_and_rolled_back,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
@@ -572,6 +573,42 @@ fn no_process_of_ours_stays_behind(shell: Shell) {
         assert!(std::time::Instant::now() < deadline, "a process stays");
         std::thread::yield_now();
     }
+}
+
+fn a_file_that_becomes_a_folder_and_the_reverse_is_delivered_and_rolled_back(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let etc = bed.dir.path().join("the etc");
+    let (x, part, other) = (etc.join("x"), etc.join("x/a/part"), etc.join("x/other"));
+    // Before grid there was a file.
+    fs::create_dir(&etc).unwrap();
+    fs::write(&x, "theirs").unwrap();
+    let file = || service("app").install(&x, "file");
+    let folder = || {
+        service("app")
+            .install(&part, "part")
+            .install(&other, "other")
+    };
+    let text = |path: &Path| fs::read_to_string(path).unwrap();
+    bed.applied(&[file()]);
+    // What was there before stands in the way, and is nobody's to take away.
+    let (failure, _) = bed.rolled_back(&[folder()]);
+    assert_eq!(failure.step, FailedStep::Install);
+    assert_eq!(text(&x), "file");
+    bed.applied(&[service("app").file("a", "1")]);
+    assert_eq!(text(&x), "theirs");
+    fs::remove_file(&x).unwrap();
+    bed.applied(&[file()]);
+    let ill = |service: Service| service.command("apply", "exit 1");
+    bed.rolled_back(&[ill(folder())]);
+    assert_eq!(text(&x), "file");
+    bed.applied(&[folder()]);
+    assert_eq!((text(&part), text(&other)), ("part".into(), "other".into()));
+    bed.rolled_back(&[ill(file())]);
+    assert_eq!((text(&part), text(&other)), ("part".into(), "other".into()));
+    bed.applied(&[file()]);
+    assert_eq!(text(&x), "file");
+    bed.applied(&[]);
+    assert!(!x.exists());
 }
 
 fn installed_files_are_saved_restored_and_removed(shell: Shell) {

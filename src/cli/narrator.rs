@@ -308,9 +308,18 @@ impl<'a> Narrator<'a> {
             }
         }
         if let Problem::Fenced { log, .. } = problem {
-            for line in log {
+            let rest = log.len().saturating_sub(LOG_SHOWN);
+            for line in log.iter().skip(rest) {
                 let line = phrases::short_digests(line);
                 self.detail(&format!("its log | {line}"), Look::Plain);
+            }
+            if rest > 0 {
+                let root = self.mesh.nodes.get(node).map(|node| &node.root);
+                let root = root.map_or_else(String::new, |root| format!("{root}/"));
+                self.detail(
+                    &format!("what was before that stands in {root}log on {node}"),
+                    Look::Plain,
+                );
             }
         }
         if let Some(after) = phrases::aftermath(problem, first) {
@@ -414,6 +423,8 @@ impl<'a> Narrator<'a> {
     }
 }
 
+/// How many lines of a fenced machine's log are shown: who was there last.
+pub(super) const LOG_SHOWN: usize = 3;
 /// The most lines that are taken for what a command says each time it is run.
 const BLOCK_MOST: usize = 5;
 

@@ -42,13 +42,23 @@ pub struct Parcel {
     pub secrets: Secrets,
 }
 
+/// How a machine is asked.
+#[derive(Debug, Clone)]
+pub enum Manner {
+    /// What was cut short is finished first, under its lock; it answers what it [holds](Answer::Holds).
+    Settle,
+    /// It is only looked at, under no lock, and nothing is written there: whether this release, if there is one, lies there as
+    /// it was sent. It answers what was [seen](Answer::Seen), which may be of a moment ago.
+    Look(Option<Arc<Release>>),
+}
+
 /// Asks a machine what it holds.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Whom.
     pub target: Target,
-    /// Only look: under no lock, and nothing that was cut short is finished first. The answer may be of a moment ago.
-    pub peek: bool,
+    /// How.
+    pub manner: Manner,
     /// What its commands may know, and what is taken out of all that they print.
     pub secrets: Secrets,
 }

@@ -358,10 +358,14 @@ impl Worker {
         }
         let waits = self.settings.ask_waits;
         let sender = super::message::clean(&self.settings.sender);
-        let launch = prepared::question(question, &chance(), &sender, waits);
+        let launch = match prepared::question(question, &chance(), &sender, waits) {
+            Ok(launch) => launch,
+            Err(failure) => return Answer::Unknown(failure),
+        };
         match self.start(&question.target, &launch, None, hear) {
             Err(failure) => Answer::Unknown(failure),
             Ok(mut link) => {
+                let waits = waits.saturating_add(prepared::hashing(&question.manner));
                 match exchange::ask(&mut *link, question, self.settings.timeout, waits, hear) {
                     Answer::Unknown(failure) if failure.step == FailedStep::Start => {
                         Answer::Unknown(link.failed_itself().unwrap_or(failure))

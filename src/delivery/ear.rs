@@ -287,6 +287,14 @@ fn hint_of(
              files away (`become = \"sudo\"`)"
         }
         FailedStep::Lock => "another send is under way there; it ends by its own time limits",
+        FailedStep::Switch if is_told("/current is not a ") || is_told("/current points to ") => {
+            "move it away on the machine; `grid push` of the machine then puts in force again what was sent"
+        }
+        FailedStep::Install
+            if is_told(" is a folder") || is_told("File exists") || is_told("Not a directory") =>
+        {
+            "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
+        }
         FailedStep::Unpack => "is there space left below `root` of the machine?",
         _ => return None,
     };

@@ -10,12 +10,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::courier::{Parcel, Progress, Question};
+use super::courier::{Manner, Parcel, Progress, Question};
 use super::ear::{Broken, Ear, failure};
 use super::link::Link;
 use super::message::{Ending, Framed, Message, Want};
 use super::prepared::Prepared;
-use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
+use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 use super::tar::{StreamError, Tar};
 use crate::compose::Release;
 use crate::compose::manifest::{Grants, Manifest};
@@ -23,6 +23,8 @@ use crate::words::{Digest, ServiceName, Token};
 
 /// No transfer needs to be slower, in bytes a second.
 const SLOWEST: u64 = 16 * 1024;
+/// The most files that are named which are not as they were sent.
+pub(super) const DIFFERING: usize = 20;
 
 /// What a send has come to.
 #[derive(Default)]
@@ -235,6 +237,8 @@ pub(super) fn ask(
         log: Vec::new(),
     };
     let mut current = None;
+    let looks = matches!(question.manner, Manner::Look(_));
+    let mut sight = Sight::default();
     let mut said: Option<Failure> = None;
     loop {
         let message = match ear.next() {
@@ -252,6 +256,24 @@ pub(super) fn ask(
             },
             Message::Current(digest) => {
                 current = digest;
+                Ok(())
+            }
+            Message::Busy if looks => {
+                sight.busy = true;
+                Ok(())
+            }
+            Message::Odd(what) if looks => {
+                sight.odd = Some(what);
+                Ok(())
+            }
+            Message::Differs(path) if looks => {
+                if sight.differs.len() < DIFFERING {
+                    sight.differs.push(path);
+                }
+                Ok(())
+            }
+            Message::Differing(many) if looks => {
+                sight.differing = many;
                 Ok(())
             }
             Message::Unknown(provider) => {
@@ -281,6 +303,10 @@ pub(super) fn ask(
             } => {
                 said = Some(ear.reported(&step, service, cause));
                 Ok(())
+            }
+            Message::End(Ending::Answered) if said.is_none() && looks => {
+                (sight.token, sight.current) = (holding.token, current);
+                return Answer::Seen(sight);
             }
             Message::End(Ending::Answered)
                 if said.is_none() && holding.manifest.is_some() == current.is_some() =>

@@ -67,6 +67,14 @@ pub(super) enum Message {
     Log(String),
     Token(Option<String>),
     Current(Option<Digest>),
+    /// Of a machine that is only looked at: a send is under way there.
+    Busy,
+    /// What is out of order with its `current`.
+    Odd(String),
+    /// A file that is not as it was sent.
+    Differs(String),
+    /// How many there are.
+    Differing(u64),
     Unknown(ServiceName),
     Frame(Framed, Vec<u8>),
     End(Ending),
@@ -81,6 +89,8 @@ impl Message {
             | Self::Mended(text)
             | Self::Note(text)
             | Self::Fail { cause: text, .. }
+            | Self::Odd(text)
+            | Self::Differs(text)
             | Self::Log(text) => *text = secrets.redact(std::mem::take(text)),
             _ => {}
         }
@@ -154,6 +164,10 @@ pub(super) fn message(line: &str) -> Option<Message> {
         "fenced" => Message::Fenced(unless_none(rest)),
         "token" => Message::Token(unless_none(rest)),
         "log" => Message::Log(clean(rest)),
+        "busy" if rest.is_empty() => Message::Busy,
+        "odd" => Message::Odd(clean(rest)),
+        "differs" => Message::Differs(clean(rest)),
+        "differing" => Message::Differing(rest.parse().ok()?),
         "current" => Message::Current(match rest {
             "-" => None,
             digest => Some(digest.parse().ok()?),

@@ -37,13 +37,13 @@ mod script;
 mod ssh;
 mod tar;
 
-pub use courier::{Dispatch, Heard, Parcel, Progress, Question, Target};
+pub use courier::{Dispatch, Heard, Manner, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
 pub use manifests::NOT_OBSERVED;
 pub use plan::left_unverified;
 pub use prepared::load_of;
-pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
+pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 pub use redact::Secrets;
 pub use remote::{Ran, RemoteCommand};
 pub use ssh::{AskPassphrase, SeenKey, host_keys, match_blocks};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::courier::{Parcel, Question};
+use super::courier::{Manner, Parcel, Question};
 use super::ear::failure;
 use super::plan::Plan;
 use super::receipt::{FailedStep, Failure};
@@ -117,17 +117,51 @@ pub fn load_of(parcel: &Parcel) -> Result<(u64, u64), Failure> {
 }
 
 /// What is to be started on the machine to ask it.
-pub(super) fn question(question: &Question, name: &str, sender: &str, wait: Duration) -> Launch {
+///
+/// # Errors
+/// What cannot be written as a plan.
+pub(super) fn question(
+    question: &Question,
+    name: &str,
+    sender: &str,
+    wait: Duration,
+) -> Result<Launch, Failure> {
     let node = &question.target.node;
-    Launch {
+    let (mode, looked_for) = match &question.manner {
+        Manner::Settle => ("ask", Vec::new()),
+        Manner::Look(None) => ("peek", vec!["-".to_owned(); 2]),
+        Manner::Look(Some(release)) => {
+            let plan = Plan::of(release).map_err(|error| {
+                failure(FailedStep::Source, format!("what it was sent: {error}"))
+            })?;
+            let sums = Digest::of(&plan.sums).to_string();
+            ("peek", vec![release.digest().to_string(), sums])
+        }
+    };
+    let mut launch = Launch {
         become_root: node.become_root,
         script: receiving(),
         arguments: vec![
-            if question.peek { "peek" } else { "ask" }.into(),
+            mode.to_owned(),
             node.root.to_string(),
             wait.as_secs().to_string(),
             name.to_owned(),
             sender.to_owned(),
         ],
-    }
+    };
+    launch.arguments.extend(looked_for);
+    Ok(launch)
+}
+
+/// How long a machine may be silent over the checksums of what it is asked to look at.
+pub(super) fn hashing(manner: &Manner) -> Duration {
+    let Manner::Look(Some(release)) = manner else {
+        return Duration::ZERO;
+    };
+    let files = release.services.values().flat_map(|service| &service.files);
+    // An installed file lies there twice.
+    let bytes = files.fold(0_u64, |sum, file| {
+        sum.saturating_add(file.size.saturating_mul(2))
+    });
+    Duration::from_secs(bytes / SLOWEST_HASH)
 }

@@ -222,6 +222,8 @@ mod tests {
             "hello",
             "want",
             "current 12",
+            "busy now",
+            "differing some",
             "fail apply web",
             "frame list - 3",
         ] {

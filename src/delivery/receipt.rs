@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::compose::Release;
 use crate::compose::manifest::Grants;
-use crate::words::{ServiceName, Token};
+use crate::words::{Digest, ServiceName, Token};
 
 /// The step at which a send failed. Each is a message and, in JSON, a stable label of its own.
 #[derive(
@@ -126,11 +126,30 @@ pub struct Holding {
     pub log: Vec<String>,
 }
 
+/// What was seen of a machine that was only looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// The token of the send that it last took; `None`: never any.
+    pub token: Option<Token>,
+    /// The digest of its current release; `None`: it has none.
+    pub current: Option<Digest>,
+    /// What stands where its `current` should lead to a release.
+    pub odd: Option<String>,
+    /// A send is under way there: nobody looked at its files.
+    pub busy: bool,
+    /// How many files of the release that was asked for are not as they were sent.
+    pub differing: u64,
+    /// The first of them, by path; at most 20. One that is installed has its absolute path.
+    pub differs: Vec<String>,
+}
+
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// What it holds.
     Holds(Holding),
+    /// What was seen there.
+    Seen(Sight),
     /// Nobody tried to ask it: the [`Gate`](super::Gate) was shut before.
     KeptBack,
     /// It could not be asked.

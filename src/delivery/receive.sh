@@ -6,7 +6,9 @@
 #
 #   sh -c SCRIPT grid send ROOT WAIT NAME SENDER TOKEN REPLACES TAKE_OVER DIGEST SUMS BASE DELTA ALL
 #   sh -c SCRIPT grid ask  ROOT WAIT NAME SENDER
-#   sh -c SCRIPT grid peek ROOT WAIT NAME SENDER     the same, under no lock, and nothing is finished first
+#   sh -c SCRIPT grid peek ROOT WAIT NAME SENDER DIGEST SUMS
+#                                                    under no lock, and nothing is finished first: its token, and whether
+#                                                    release DIGEST lies there as it was sent. It writes nothing.
 #
 # Standard output is the protocol (protocol.rs reads it): a line is a word and its values. What a command of a service
 # prints comes as "out SERVICE LINE", so it can forge nothing.
@@ -460,20 +462,26 @@ install_all() {
 		done
 		IFS=$ifs
 	fi
-	e=$(sums_of_installed "$rel" | sha256sum -c) || {
-		IFS=$nl
-		for l in $e; do case $l in *": OK") ;; *) wrong=$wrong${l%: FAILED*}$nl ;; esac done
-		IFS=$ifs
-	}
-	each I "$rel/plan" /
+	displaced "$rel"
 	IFS=$nl
 	for l in $(lines_of I "$rel/plan"); do
 		entry "$l" || continue
 		case $nl$wrong in *"$nl$path$nl"*) ;; *) continue ;; esac
+		make_way "$path" "$2" || return 1
 		if installed "$path" "$2"; then drifted="$drifted $owns"; else save "$path" || return 1; fi
 		place "$rel/./$from" "$path" || return 1
 	done
 	IFS=$ifs
+}
+# What the release in folder $1 installs and is not in place: added to $wrong.
+displaced() {
+	kind=I
+	e=$(sums_of_installed "$1" | sha256sum -c) || {
+		IFS=$nl
+		for l in $e; do case $l in *": OK") ;; *) wrong=$wrong${l%: FAILED*}$nl ;; esac done
+		IFS=$ifs
+	}
+	each I "$1/plan" /
 }
 sums_of_installed() {
 	IFS=$nl
@@ -481,6 +489,22 @@ sums_of_installed() {
 }
 installed() {
 	case $2$nl in *"$tab$1$tab"*) ;; *) return 1 ;; esac
+}
+# Takes away what the other release, of lines $2, installed as a file where $1 needs a folder, or in the folder that
+# stands where $1 is to be a file; and that folder, once nothing is in it.
+make_way() {
+	for m in $2; do
+		m=${m#I"$tab"*"$tab"*"$tab"*"$tab"*"$tab"}
+		m=${m%"$tab"*}
+		case $1 in
+		"$m"/*) uninstall "$m" || return 1 ;;
+		*)
+			case $m in "$1"/*) ;; *) continue ;; esac
+			uninstall "$m" || return 1
+			while m=${m%/*} && rmdir -- "$m" && [ "$m" != "$1" ]; do :; done
+			;;
+		esac
+	done
 }
 place() {
 	dir=${2%/*}/
@@ -514,6 +538,7 @@ save() {
 # Takes an installed file away, and puts back what stood there before.
 uninstall() {
 	[ -d "$1" ] && ! [ -L "$1" ] && return 0
+	there "$1" || saved "$1" || return 0
 	if saved "$1"; then
 		t=${1%/*}/.grid-$name
 		e=$({ cp -pP -- "$root/saved$1" "$t" && mv -T -- "$t" "$1"; } 2>&1)
@@ -786,18 +811,23 @@ settle() {
 	fi
 	settling=0 digest=$keep_digest f_step="" f_svc=- f_text="" t_load="" t_apply="" loaded="" lost="" drifted=""
 }
-# What is held, and whether it is in order at all.
+# What is held, and what is out of order with it: into $odd.
 look() {
-	held=- cur=-
+	held=- cur=- odd=""
 	[ -f "$root/token" ] && read -r held <"$root/token"
 	if [ -L "$root/current" ]; then
 		cur=$(readlink "$root/current")
 		cur=${cur#releases/}
-		case $cur in *[!0-9a-f]* | "") die switch - "$root/current points to $cur, which is no release" ;; esac
+		case $cur in *[!0-9a-f]* | "") odd="$root/current points to $cur, which is no release" cur=- ;; esac
 		[ -d "$root/releases/$cur" ] || cur=-
 	elif [ -e "$root/current" ]; then
-		die switch - "$root/current is not a symbolic link"
+		odd="$root/current is not a symbolic link"
 	fi
+}
+# The same, where what is out of order cannot be gone on from.
+look_well() {
+	look
+	[ -z "$odd" ] || die switch - "$odd"
 }
 
 # --- a question
@@ -820,6 +850,42 @@ ask() {
 	done
 	set -f
 	show_log
+	finish answered
+}
+
+# Whether somebody holds the lock.
+busy() {
+	boot=- top=0 pid="" start="" b=""
+	[ -r /proc/sys/kernel/random/boot_id ] && read -r boot </proc/sys/kernel/random/boot_id
+	[ ! -d "$root/lock" ] || top
+	[ "$top" = 0 ] || read -r pid start b who <"$root/lock/$top"
+	[ "$pid" ] && [ "$b" = "$boot" ] && began "$pid" && [ "$began" = "$start" ]
+}
+# Looks whether what is held lies there as it was sent, as a contact does. What is changed meanwhile by a send is no
+# difference.
+peek() {
+	wrong="" was="$held $cur $odd"
+	if [ "$cur" != - ] && [ "$cur" = "$digest" ]; then
+		rel=$root/releases/$cur
+		verify "$rel" "$rel"
+		us=$(stat -c %U:%G "$rel")
+		displaced "$rel"
+	fi
+	look
+	if busy || [ "$was" != "$held $cur $odd" ]; then
+		wrong="" odd=""
+		say busy
+	fi
+	say "token $held"
+	say "current $cur"
+	[ -z "$odd" ] || say "odd $odd"
+	n=0
+	IFS=$nl
+	for l in $wrong; do
+		n=$((n + 1))
+		[ $n -gt 20 ] || printf "differs %.1000s\n" "$l"
+	done
+	say "differing $n"
 	finish answered
 }
 
@@ -910,6 +976,11 @@ send() {
 		finish fenced
 	fi
 	settle
+	# Somebody took the link away, or turned it to an earlier release: what it led to is in force.
+	if [ "$take_over$base" = "0$digest" ] && [ "$cur" != "$digest" ] && [ -f "$root/releases/$digest/.applied" ]; then
+		switch "$digest" || { failed && finish refused; }
+		mended "current did not lead to what was sent"
+	fi
 	[ "$cur" = "$digest" ] && contact
 	step unpack - 0
 	if [ "$base" != - ] && [ "$base" = "$cur" ]; then
@@ -973,22 +1044,26 @@ trap "" HUP PIPE
 printf "\ngrid-receive 1\n"
 exec 2>/dev/null
 missing=""
-for t in tar sha256sum mv ln rm cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep; do
+for t in tar sha256sum mv ln rm rmdir cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep; do
 	command -v $t >/dev/null || missing="$missing $t"
 done
 [ -z "$missing" ] || die start - "this machine lacks:$missing"
-if [ "$mode" = peek ] || { [ "$mode" = ask ] && ! [ -d "$root" ]; }; then
+if [ "$mode" = peek ]; then
+	digest=$1 sums=$2
+	look
+	peek
+fi
+if [ "$mode" = ask ] && ! [ -d "$root" ]; then
 	held=- cur=-
-	[ ! -d "$root" ] || look
 	ask
 fi
 lock
-look
+look_well
 case $mode in
 send) send "$@" ;;
 *)
 	settle
-	look
+	look_well
 	ask
 	;;
 esac

@@ -7,7 +7,7 @@ use super::event::Event;
 use super::report::Problem;
 use super::run::Run;
 use crate::compose::sent::{Machine, Sent};
-use crate::delivery::{Answer, Dispatch, Heard, Holding, Question, Secrets};
+use crate::delivery::{Answer, Dispatch, Heard, Holding, Manner, Question, Secrets};
 use crate::mesh::Node;
 use crate::store::StoreError;
 use crate::words::NodeName;
@@ -34,7 +34,7 @@ impl Run<'_> {
             .map(|target| Question {
                 secrets: self.secrets_of(&target.node.name),
                 target,
-                peek: false,
+                manner: Manner::Settle,
             })
             .collect();
         if questions.is_empty() {
@@ -74,7 +74,8 @@ impl Run<'_> {
     fn take_answer(&mut self, node: &NodeName, answer: Answer) {
         let holding = match answer {
             Answer::Holds(holding) => holding,
-            Answer::KeptBack => return,
+            // Nobody was asked, or nobody asked so.
+            Answer::KeptBack | Answer::Seen(_) => return,
             Answer::Unknown(failure) => {
                 return self.fail(node, Problem::Unsettled(failure));
             }

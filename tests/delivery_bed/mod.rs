@@ -19,7 +19,7 @@ use grid::compose::manifest::{
 };
 use grid::delivery::{
     Answer, Applied, CourierSettings, Couriers, Dispatch, FailedStep, Failure, Heard, Holding,
-    Outcome, Parcel, Progress, Question, Secrets, Target,
+    Manner, Outcome, Parcel, Progress, Question, Secrets, Target,
 };
 use grid::kinds::{CustomWants, Wants};
 use grid::mesh::{CourierKind, Node};
@@ -488,7 +488,7 @@ impl Bed {
     pub fn answer(&mut self) -> Answer {
         let question = Question {
             target: self.target(),
-            peek: false,
+            manner: Manner::Settle,
             secrets: Secrets::default(),
         };
         let mut answer = None;
@@ -528,6 +528,7 @@ const TOOLS: &[&str] = &[
     "mv",
     "ln",
     "rm",
+    "rmdir",
     "cp",
     "cat",
     "head",

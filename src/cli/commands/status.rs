@@ -25,8 +25,9 @@ use crate::words::{NodeName, ServiceName};
         grid status                 all machines\n  \
         grid status atlas @eu       some of them\n  \
         grid status --exit-code     for scripts: 6 when something is behind, waits, failed or is owed\n  \
-        grid status --probe         contacts each machine that is not on hold, and changes nothing there\n\n\
-        Reads the declaration and the store. It takes no lock, and without --probe contacts no machine.")]
+        grid status --probe         looks at each machine that is not on hold, and changes nothing there\n\n\
+        Reads the declaration and the store. It takes no lock, and without --probe contacts no machine. A probe \
+        compares a machine's files with what was sent, and runs no command of a service: naming the machine in a push does, and mends.")]
 pub struct Arguments {
     /// Machines: names, or @TAG; absent: all
     #[arg(value_name = "NODE")]
@@ -34,7 +35,7 @@ pub struct Arguments {
     /// Exit with 6 when something is behind, waits, failed, or is owed by a machine on hold: a grant or a revocation
     #[arg(long)]
     exit_code: bool,
-    /// Ask each machine now whether it answers, and whether it holds what the store knows of
+    /// Look at each machine now: does it answer, and do its files lie there as they were sent
     #[arg(long)]
     probe: bool,
 }

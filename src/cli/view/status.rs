@@ -31,7 +31,7 @@ pub struct StatusView {
 pub struct MachineView {
     /// Which.
     pub node: NodeName,
-    /// In one word; the first that fits.
+    /// In one word, as far as the store knows; the first that fits. What was seen of it besides is in `probe`.
     pub state: MachineState,
     /// The digest of what it last acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,8 +70,13 @@ pub struct MachineView {
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum ProbeView {
-    /// It answers, and holds what the store knows of.
+    /// It answers, and what the store knows of lies there as it was sent; of a machine that is uncertain: its send is one
+    /// that the store knows of.
     Known,
+    /// It answers, and a send is under way there, so that nobody looked at its files.
+    Busy,
+    /// It took what the store knows of, and that does not lie there as it was sent.
+    Drifted(DriftView),
     /// It holds what another store, or another copy of this one, sent.
     OtherToken {
         /// The token.
@@ -89,8 +94,44 @@ impl ProbeView {
     /// Whether nothing is wrong with it.
     #[must_use]
     pub const fn is_well(&self) -> bool {
-        matches!(self, Self::Known)
+        matches!(self, Self::Known | Self::Busy)
     }
+
+    /// What a machine is instead that is current as far as its store knows.
+    #[must_use]
+    pub const fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Known | Self::Busy => None,
+            Self::Drifted(_) => Some("drifted"),
+            Self::OtherToken { .. } => Some("fenced"),
+            Self::Empty => Some("emptied"),
+            Self::Unreached(_) => Some("not reached"),
+        }
+    }
+}
+
+/// What somebody changed on a machine, by hand or by another program.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct DriftView {
+    /// What became of the link `current`; absent: it leads to what was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<CurrentView>,
+    /// How many files are not as they were sent, or are gone.
+    pub differing: u64,
+    /// The first of them, in the release or, of one that is installed, on the machine; at most 20.
+    pub files: Vec<String>,
+}
+
+/// What became of the link `current` of a machine.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "is", content = "what")]
+pub enum CurrentView {
+    /// It is gone, or what it led to is.
+    Gone,
+    /// It leads to another release.
+    Other(Digest),
+    /// Something else stands there: a push refuses to replace that.
+    Replaced(String),
 }
 
 /// How a machine stands, in one word.

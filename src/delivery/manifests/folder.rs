@@ -157,6 +157,18 @@ impl Folder {
         self.record.token
     }
 
+    /// Whether a send has begun that nobody has ended.
+    pub fn has_begun(&self) -> bool {
+        self.record.begun.is_some()
+    }
+
+    /// Whether a file is there as a release says, with its mode.
+    pub fn has(&self, name: &str, file: &FileEntry) -> bool {
+        let path = self.path.join(name);
+        let found = content_of(&path).unwrap_or(None);
+        found == Some(file.sha256) && mode_of(&path) == Some(mode(file))
+    }
+
     /// What grid wrote last as `name`; `None`: grid did not write it.
     pub fn wrote(&self, name: &str) -> Option<&Digest> {
         self.record.files.get(name)
@@ -376,7 +388,12 @@ fn sync(folder: &Utf8Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-pub(super) fn mode_of(path: &Utf8Path) -> Option<u32> {
+/// The mode that a file is to have.
+pub(super) fn mode(file: &FileEntry) -> u32 {
+    u32::from(file.mode) & 0o777
+}
+
+fn mode_of(path: &Utf8Path) -> Option<u32> {
     let found = fs::symlink_metadata(path).ok()?;
     Some(found.permissions().mode() & 0o777)
 }

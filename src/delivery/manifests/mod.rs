@@ -25,15 +25,16 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use jiff::Timestamp;
 
-use super::courier::{Parcel, Question};
+use super::courier::{Manner, Parcel, Question};
 use super::ear::failure;
+use super::exchange::DIFFERING;
 use super::message::clean;
-use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome};
+use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 use crate::compose::Release;
 use crate::compose::bundle::Content;
 use crate::compose::manifest::Manifest;
 use crate::words::Digest;
-use folder::{Folder, content_of, failed, mode_of, named};
+use folder::{Folder, content_of, failed, mode, named};
 
 /// Writes a site's resources to its folder.
 pub(super) fn send(parcel: &Parcel) -> Outcome {
@@ -65,16 +66,13 @@ fn write(parcel: &Parcel) -> Result<Outcome, (Failure, bool)> {
     let mut applied = Applied::default();
     let mut news = BTreeMap::new();
     for (name, file) in named(manifest) {
-        let path = folder.path().join(name);
-        let found = content_of(&path).unwrap_or(None);
-        let mode = u32::from(file.mode) & 0o777;
-        if found == Some(file.sha256) && mode_of(&path) == Some(mode) {
+        if folder.has(name, file) {
             continue;
         }
         let Some(bytes) = contents.get(&file.sha256) else {
             continue; // it is there as it should be: `contents` has looked
         };
-        news.insert(name, (*bytes, mode));
+        news.insert(name, (*bytes, mode(file)));
         applied.files = applied.files.saturating_add(1);
         applied.bytes = applied.bytes.saturating_add(file.size);
         // One that should have been there already was changed, or taken away, by somebody else.
@@ -139,15 +137,41 @@ fn contents<'a>(
     Ok(all)
 }
 
-/// What the folder holds. A send that was cut short once it had begun is ended first; of one that only looks (`peek`), it
-/// counts as ended.
+/// What a folder shows, which is left as it is. A send that has begun and can be ended counts as ended; its files are not
+/// looked at then, since a push puts them in their places.
+fn seen(folder: Folder, expected: Option<&Release>) -> Result<Sight, Failure> {
+    let mut differs = Vec::new();
+    if let (Some(release), false) = (expected, folder.has_begun()) {
+        let files = named(release).filter(|(name, file)| !folder.has(name, file));
+        differs.extend(files.map(|(name, _)| name.to_owned()));
+    }
+    let (token, manifest) = folder.holds()?;
+    let current = manifest.map(|manifest| Release::of(manifest).digest());
+    if current != expected.map(Release::digest) {
+        differs.clear();
+    }
+    let differing = u64::try_from(differs.len()).unwrap_or(u64::MAX);
+    differs.truncate(DIFFERING);
+    Ok(Sight {
+        token,
+        current,
+        differing,
+        differs,
+        ..Sight::default()
+    })
+}
+
+/// What the folder holds, or [shows](seen). A send that was cut short once it had begun is ended first.
 pub(super) fn ask(question: &Question) -> Answer {
     let path = Utf8Path::new(question.target.node.root.as_str());
-    let opened = match question.peek {
-        true => Folder::look(path),
-        false => Folder::open(path),
-    };
-    let folder = match opened {
+    if let Manner::Look(expected) = &question.manner {
+        let sight = Folder::look(path).and_then(|folder| match folder {
+            Some(folder) => seen(folder, expected.as_deref()),
+            None => Ok(Sight::default()),
+        });
+        return sight.map_or_else(Answer::Unknown, Answer::Seen);
+    }
+    let folder = match Folder::open(path) {
         Ok(folder) => folder,
         Err(failure) => return Answer::Unknown(failure),
     };

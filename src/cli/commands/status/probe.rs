@@ -1,4 +1,7 @@
-//! `grid status --probe`: asks machines what they hold, and changes nothing there.
+//! `grid status --probe`: looks at machines, and changes nothing there.
+//!
+//! Their files are compared with what was sent, by what a contact of a push compares them with. No command of a service
+//! is run, so that nobody looks at a check, or into a provider for its accounts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,34 +9,42 @@ use std::time::Duration;
 
 use super::Stands;
 use crate::cli::context::Reading;
-use crate::cli::phrases;
-use crate::cli::view::{MachineState, ProbeView};
+use crate::cli::phrases::{self, count};
+use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
+use crate::compose::sent::Machine;
 use crate::delivery::{
-    Answer, CourierSettings, Couriers, Dispatch as _, Heard, Holding, Question, Secrets, Target,
+    Answer, CourierSettings, Couriers, Dispatch as _, Heard, Manner, Question, Secrets, Sight,
+    Target,
 };
 use crate::push::{Whose, whose};
-use crate::words::NodeName;
+use crate::words::{NodeName, Token};
 
-/// How long a machine may take to be reached, and be silent, when it is only asked.
+/// How long a machine may take to be reached, and be silent beyond what its checksums take, when it is only asked.
 const WAITS: Duration = Duration::from_secs(30);
+/// How many files are named that are not as they were sent.
+const NAMED: usize = 3;
 
-/// Asks the chosen machines that are not on hold what they hold, and changes nothing there.
+/// Looks at the chosen machines that are not on hold, and changes nothing there.
 pub(super) fn probe(
     reading: &Reading,
     is_chosen: &dyn Fn(&NodeName) -> bool,
     standings: &mut BTreeMap<NodeName, Stands>,
 ) {
     let mesh = &reading.loaded.mesh;
+    let expected = |node: &NodeName| {
+        let machine = reading.state.fleet.get(node)?;
+        Some(Arc::clone(&machine.sent.as_ref()?.manifest))
+    };
     let questions = standings
         .iter()
         .filter(|(node, stands)| is_chosen(node) && stands.state != MachineState::OnHold)
         .filter_map(|(node, _)| mesh.nodes.get(node))
         .map(|node| Question {
+            manner: Manner::Look(expected(&node.name)),
             target: Target {
                 mesh: mesh.name.clone(),
                 node: Arc::new(node.clone()),
             },
-            peek: true,
             secrets: Secrets::default(),
         })
         .collect();
@@ -45,28 +56,17 @@ pub(super) fn probe(
         let Heard::Answered(answer) = heard else {
             return;
         };
-        let machine = reading.state.fleet.get(node);
-        let token = machine.and_then(|machine| machine.token);
-        let attempt = machine.and_then(|machine| machine.attempt.as_ref());
         let found = match answer {
-            Answer::KeptBack => return,
+            // Nobody is asked so.
+            Answer::KeptBack | Answer::Holds(_) => return,
             Answer::Unknown(failure) => ProbeView::Unreached(failure.into()),
-            Answer::Holds(Holding { token: held, .. }) => match held {
-                _ if held == token => ProbeView::Known,
-                _ if held.is_some() && held == attempt.map(|attempt| attempt.token) => {
-                    ProbeView::Known
-                }
-                Some(held) => ProbeView::OtherToken {
-                    whose: whose(
-                        &reading.state,
-                        reading.state.push.saturating_add(1),
-                        node,
-                        Some(&held),
-                    ),
-                    held: held.into(),
-                },
-                None => ProbeView::Empty,
-            },
+            Answer::Seen(sight) => {
+                let machine = reading.state.fleet.get(node).cloned().unwrap_or_default();
+                seen(&machine, sight, |held| {
+                    let next = reading.state.push.saturating_add(1);
+                    whose(&reading.state, next, node, Some(held))
+                })
+            }
         };
         if let Some(stands) = standings.get_mut(node) {
             stands.probe = Some(found);
@@ -74,10 +74,49 @@ pub(super) fn probe(
     });
 }
 
+/// What was seen of a machine, against what is known of it.
+fn seen(machine: &Machine, sight: Sight, whose: impl FnOnce(&Token) -> Whose) -> ProbeView {
+    let attempted = machine.attempt.as_ref().map(|attempt| attempt.token);
+    match sight.token {
+        held if held == machine.token => {}
+        // Its send ended, or runs: a push asks for more than can be seen.
+        held if held.is_some() && held == attempted => return ProbeView::Known,
+        Some(held) => {
+            return ProbeView::OtherToken {
+                whose: whose(&held),
+                held: held.into(),
+            };
+        }
+        None => return ProbeView::Empty,
+    }
+    if sight.busy {
+        return ProbeView::Busy;
+    }
+    let sent = machine.sent.as_ref().map(|sent| sent.manifest.digest());
+    let current = match (sight.odd, sight.current) {
+        (Some(what), _) => Some(CurrentView::Replaced(what)),
+        (None, current) if current == sent || machine.attempt.is_some() => None,
+        (None, Some(other)) => Some(CurrentView::Other(other)),
+        (None, None) => Some(CurrentView::Gone),
+    };
+    if current.is_none() && sight.differing == 0 {
+        return ProbeView::Known;
+    }
+    ProbeView::Drifted(DriftView {
+        current,
+        differing: sight.differing,
+        files: sight.differs,
+    })
+}
+
 /// What was found when a machine was asked.
 pub(super) fn probed(probe: &ProbeView) -> String {
     match probe {
         ProbeView::Known => "it answers".to_owned(),
+        ProbeView::Busy => {
+            "it answers; a send is under way there, so that its files were not looked at".to_owned()
+        }
+        ProbeView::Drifted(drift) => drifted(drift),
         ProbeView::OtherToken { held, whose } => {
             format!("it holds {} ({held})", phrases::holds(whose, None))
         }
@@ -87,5 +126,120 @@ pub(super) fn probed(probe: &ProbeView) -> String {
             phrases::step(failure.step),
             failure.cause
         ),
+    }
+}
+
+fn drifted(drift: &DriftView) -> String {
+    let mut parts = Vec::new();
+    match &drift.current {
+        None => {}
+        Some(CurrentView::Gone) => parts.push("its `current` is gone".to_owned()),
+        Some(CurrentView::Other(digest)) => parts.push(format!(
+            "its `current` leads to another release than was sent ({})",
+            digest.short()
+        )),
+        Some(CurrentView::Replaced(what)) => parts.push(what.clone()),
+    }
+    let many = usize::try_from(drift.differing).unwrap_or(usize::MAX);
+    if many > 0 {
+        let named: Vec<&String> = drift.files.iter().take(NAMED).collect();
+        let differ = if many == 1 { "differs" } else { "differ" };
+        let more = match many.saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        parts.push(format!(
+            "{} {differ} from what was sent: {}{more}",
+            count(many, "file"),
+            phrases::list(named)
+        ));
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::sample::{Sample, with};
+    use crate::words::{Digest, Era, StoreId};
+
+    #[test]
+    fn what_is_seen_is_told_against_what_is_known() {
+        let sample = Sample::of(&[])
+            .sent("m0", vec![("broker", with(""))])
+            .sent("m1", vec![("broker", with(""))])
+            .attempted("m1", vec![]);
+        let told = |machine: &Machine, sight: Sight| {
+            let view = seen(machine, sight, |_| Whose::OtherStore);
+            format!("{} | {}", view.is_well(), probed(&view))
+        };
+        let machine = &sample.fleet["m0"];
+        let digest = machine.sent.as_ref().unwrap().manifest.digest();
+        let well = Sight {
+            token: machine.token,
+            current: Some(digest),
+            ..Sight::default()
+        };
+        let files: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
+        let other = Token {
+            store: StoreId([9; 8]),
+            era: Era(1),
+            push: 7,
+            random: [0; 8],
+        };
+        let sights = [
+            well.clone(),
+            Sight {
+                current: None,
+                ..well.clone()
+            },
+            Sight {
+                current: Some(Digest::of(b"other")),
+                ..well.clone()
+            },
+            Sight {
+                current: None,
+                odd: Some("/g/current is not a symbolic link".to_owned()),
+                ..well.clone()
+            },
+            Sight {
+                differing: 1,
+                differs: vec!["/etc/x".to_owned()],
+                ..well.clone()
+            },
+            Sight {
+                differing: 33,
+                differs: files,
+                ..well.clone()
+            },
+            Sight {
+                current: None,
+                busy: true,
+                ..well.clone()
+            },
+            Sight {
+                token: None,
+                ..well.clone()
+            },
+            Sight {
+                token: Some(other),
+                ..well.clone()
+            },
+        ];
+        let lines: Vec<String> = sights
+            .into_iter()
+            .map(|sight| told(machine, sight))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @"");
+        // Of an uncertain machine both are known, and neither is a drift.
+        let uncertain = &sample.fleet["m1"];
+        let attempt = uncertain.attempt.as_ref().map(|attempt| attempt.token);
+        for token in [uncertain.token, attempt] {
+            let sight = Sight {
+                token,
+                ..Sight::default()
+            };
+            assert_eq!(told(uncertain, sight), "true | it answers");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! How the machines stand, for people.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
@@ -11,7 +12,7 @@ use crate::cli::context::{Context, Reading};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases::{self, count};
 use crate::cli::ui::{Line, Look};
-use crate::cli::view::{MachineState, ProbeView};
+use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::mesh::Mesh;
 use crate::push::Reason;
 use crate::words::NodeName;
@@ -74,6 +75,12 @@ fn why(
     why.join("; ")
 }
 
+/// What a machine was found to be that its store has for current.
+fn found_instead(stands: &Stands) -> Option<&'static str> {
+    let probe = stands.probe.as_ref()?;
+    (stands.state == MachineState::Current).then(|| probe.word())?
+}
+
 fn look(stands: &Stands) -> Look {
     if stands.probe.as_ref().is_some_and(|probe| !probe.is_well()) {
         return Look::Bad;
@@ -103,13 +110,32 @@ fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
             Some(ProbeView::OtherToken { .. }) => hints.push(format!(
                 "`grid push {node}` changes nothing there, and says who sent that and what to do"
             )),
-            Some(ProbeView::Known) | None => {}
+            Some(ProbeView::Drifted(DriftView {
+                current: Some(CurrentView::Replaced(_)),
+                ..
+            })) => hints.push(format!(
+                "move what stands there on {node} away, then `grid push {node}` puts in force again what was sent"
+            )),
+            Some(ProbeView::Drifted(_) | ProbeView::Known | ProbeView::Busy) | None => {}
         }
         if stands.state == MachineState::Undeclared {
             hints.push(format!(
                 "`grid forget {node}` takes {node} as gone, once it is"
             ));
         }
+    }
+    let is_put_back = |stands: &Stands| match &stands.probe {
+        Some(ProbeView::Drifted(drift)) => {
+            !matches!(drift.current, Some(CurrentView::Replaced(_)))
+        }
+        _ => false,
+    };
+    let put_back = standings.iter().filter(|(_, stands)| is_put_back(stands));
+    let put_back: Vec<&NodeName> = put_back.map(|(node, _)| node).collect();
+    if !put_back.is_empty() {
+        let typed: Vec<String> = put_back.iter().map(ToString::to_string).collect();
+        let (typed, names) = (typed.join(" "), phrases::list(put_back));
+        hints.push(format!("`grid push {typed}` puts back what was sent to {names}"));
     }
     let are = |state| {
         let nodes = standings
@@ -174,9 +200,10 @@ pub(super) fn table(
         .map(|node| node.as_str().len())
         .max()
         .unwrap_or(0);
-    let mut counts: BTreeMap<MachineState, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(Reverse<Option<&str>>, MachineState), usize> = BTreeMap::new();
     for (node, stands) in standings {
-        let n = counts.entry(stands.state).or_default();
+        let found = found_instead(stands);
+        let n = counts.entry((Reverse(found), stands.state)).or_default();
         *n = n.saturating_add(1);
         if context.ui.quiet && stands.state == MachineState::Current && !stands.is_to_be_mended() {
             continue;
@@ -184,7 +211,7 @@ pub(super) fn table(
         lines.push(
             Line::new()
                 .column(Look::Strong, node, width.saturating_add(2))
-                .column(look(stands), stands.state.word(), 13)
+                .column(look(stands), found.unwrap_or(stands.state.word()), 13)
                 .plain(why(
                     reading,
                     node,
@@ -196,7 +223,7 @@ pub(super) fn table(
     let parts: Vec<String> = counts
         .iter()
         .rev()
-        .map(|(state, n)| format!("{n} {}", state.word()))
+        .map(|((found, state), n)| format!("{n} {}", found.0.unwrap_or(state.word())))
         .collect();
     let mut sum = count(standings.len(), "machine");
     if !parts.is_empty() {
@@ -224,7 +251,7 @@ pub(super) fn table(
     // Who waits is sent to once whoever it waits for can be.
     let can_be_sent =
         |state: &MachineState| state.is_to_be_mended() && *state != MachineState::Waits;
-    if counts.keys().any(can_be_sent) && renamed.is_none() && !context.ui.quiet {
+    if counts.keys().any(|(_, state)| can_be_sent(state)) && renamed.is_none() && !context.ui.quiet {
         context.ui.hint(match running {
             // Another push would be refused, and what runs may be sending to them.
             Some(holder) if holder.what == "push" => {
