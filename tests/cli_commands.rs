@@ -138,7 +138,9 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     $ grid push borealis --behind
     ! error: the argument '[NODE]...' cannot be used with '--behind'
     ! 
-    ! Usage: grid push <NODE>...
+    ! Usage: grid push [OPTIONS] <NODE>...
+    !        grid push [OPTIONS] --behind
+    !        grid push [OPTIONS] --all
     ! 
     ! For more information, try '--help'.
     [exit 2]

@@ -690,7 +690,10 @@ fn a_misspelt_account_is_not_told_to_have_none_yet() {
     ! error: the following required arguments were not provided:
     !   <PROVIDER/CONSUMER>...
     ! 
-    ! Usage: grid rotate <PROVIDER/CONSUMER>...
+    ! Usage: grid rotate [OPTIONS] <PROVIDER/CONSUMER>...
+    !        grid rotate [OPTIONS] --all
+    !        grid rotate [OPTIONS] --site <NODE>
+    !        grid rotate [OPTIONS] --ca
     ! 
     ! For more information, try '--help'.
     ! next: an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them
@@ -859,7 +862,7 @@ fn what_is_not_there_has_a_hint_of_what_is() {
     ! error: the following required arguments were not provided:
     !   <FINGERPRINT>
     ! 
-    ! Usage: grid trust <NODE> <FINGERPRINT>
+    ! Usage: grid trust [OPTIONS] <NODE> <FINGERPRINT>
     ! 
     ! For more information, try '--help'.
     ! next: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`
@@ -1112,5 +1115,86 @@ fn a_send_whose_end_was_not_heard_is_asked_and_nothing_is_to_be_mended() {
     insta::assert_snapshot!(next(&seen), @r#"
     $ grid push cygnus --timeout 1
     ! next: `grid push --behind` asks cygnus first what it holds, and goes on from there
+    "#);
+}
+
+#[test]
+fn arguments_that_contradict_each_other_are_followed_by_what_would_be_right() {
+    let bench = Bench::bare();
+    let typed: &[&[&str]] = &[
+        &["push", "--all", "atlas"],
+        &["push", "--behind", "--all"],
+        &["--mesh", "push", "rotate", "a/b", "--all"],
+        &["rotate", "--ca", "--site", "atlas"],
+        &["--quiet", "-v", "status"],
+        &["history", "3", "--last", "4"],
+        &["evidence", "atlas", "--file", "x"],
+        &[
+            "evidence", "report", "--state", "x", "--config", "y", "--host", "z",
+        ],
+        &["signals", "render", "--secrets"],
+        &["hold"],
+    ];
+    let seen: Vec<_> = typed
+        .iter()
+        // A variable is not what was typed.
+        .map(|typed| bench.grid_with(("GRID_MESH", "/nowhere"), typed).exits(2))
+        .collect();
+    let told = support::told(&seen).replace("! For more information, try '--help'.\n", "");
+    insta::assert_snapshot!(told.replace("! \n", ""), @r#"
+    $ grid push --all atlas
+    ! error: the argument '--all' cannot be used with '[NODE]...'
+    ! Usage: grid push [OPTIONS] <NODE>...
+    !        grid push [OPTIONS] --behind
+    !        grid push [OPTIONS] --all
+    [exit 2]
+    $ grid push --behind --all
+    ! error: the argument '--behind' cannot be used with '--all'
+    ! Usage: grid push [OPTIONS] <NODE>...
+    !        grid push [OPTIONS] --behind
+    !        grid push [OPTIONS] --all
+    [exit 2]
+    $ grid --mesh push rotate a/b --all
+    ! error: the argument '[PROVIDER/CONSUMER]...' cannot be used with '--all'
+    ! Usage: grid rotate [OPTIONS] <PROVIDER/CONSUMER>...
+    !        grid rotate [OPTIONS] --all
+    !        grid rotate [OPTIONS] --site <NODE>
+    !        grid rotate [OPTIONS] --ca
+    [exit 2]
+    $ grid rotate --ca --site atlas
+    ! error: the argument '--ca' cannot be used with '--site <NODE>'
+    ! Usage: grid rotate [OPTIONS] <PROVIDER/CONSUMER>...
+    !        grid rotate [OPTIONS] --all
+    !        grid rotate [OPTIONS] --site <NODE>
+    !        grid rotate [OPTIONS] --ca
+    [exit 2]
+    $ grid --quiet -v status
+    ! error: the argument '--quiet' cannot be used with '--verbose...'
+    ! Usage: grid status [OPTIONS] [NODE]...
+    [exit 2]
+    $ grid history 3 --last 4
+    ! error: the argument '[PUSH]' cannot be used with '--last <N>'
+    ! Usage: grid history [OPTIONS] [PUSH]
+    [exit 2]
+    $ grid evidence atlas --file x
+    ! error: the argument '[SITE]' cannot be used with '--file <FILE>'
+    ! Usage: grid evidence [OPTIONS] [SITE]
+    !        grid evidence <COMMAND>
+    [exit 2]
+    $ grid evidence report --state x --config y --host z
+    ! error: the argument '--config <FILE>' cannot be used with '--host <HOST>'
+    ! Usage: grid evidence report [OPTIONS] --state <FILE> <--config <FILE>|--certificate <FILE>>
+    [exit 2]
+    $ grid signals render --secrets
+    ! error: the following required arguments were not provided:
+    !   --site <NODE>
+    ! Usage: grid signals render [OPTIONS]
+    [exit 2]
+    $ grid hold
+    ! error: the following required arguments were not provided:
+    !   <NODE>
+    !   <REASON>
+    ! Usage: grid hold [OPTIONS] <NODE> <REASON>
+    [exit 2]
     "#);
 }

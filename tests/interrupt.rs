@@ -137,6 +137,8 @@ fn a_second_ctrl_c_quits_at_once_and_the_next_push_converges() {
         assert!(again.success());
     });
     assert_eq!(output.status.signal(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    insta::assert_snapshot!(said.lines().last().unwrap(), @"quit: nobody knows what atlas, borealis hold, whose sends were under way: the next push asks them first; `grid push --behind` goes on from here");
     let status = bench.grid(&["status", "--exit-code"]).exits(6);
     assert!(status.stdout().contains("uncertain"), "{}", status.all());
     // The machine went on without its controller.
@@ -273,10 +275,10 @@ fn a_probe_tells_who_answers_who_does_not_and_who_holds_what_another_sent() {
     $ grid status --probe --exit-code
     try  last push 1
     atlas     current      it answers
-    borealis  current      it holds nothing, though it was sent to
-    cygnus    current      it holds what an earlier push of this store, or of a copy of it, sent ([TOKEN])
+    borealis  emptied      it holds nothing, though it was sent to
+    cygnus    fenced       it holds what an earlier push of this store, or of a copy of it, sent ([TOKEN])
     dorado    never sent   it cannot be asked: connecting: 127.0.0.1:1: connection refused: nobody listens there
-    4 machines: 3 current, 1 never sent
+    4 machines: 1 current, 1 never sent, 1 emptied, 1 fenced
     ! next: `grid push borealis` sends all of it to borealis again
     ! next: `grid push cygnus` changes nothing there, and says who sent that and what to do
     ! next: dorado: is it up, does sshd run there, is `address` or `port` another one? `grid hold` keeps pushes from it meanwhile

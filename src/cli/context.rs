@@ -3,6 +3,7 @@
 
 mod naming;
 mod opened;
+mod under_way;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::mesh::{self, Loaded, Mesh};
 use crate::store::{Holder, Identity, IdentityError, Place, running};
 pub(super) use opened::is_missing;
 pub use opened::{Reading, Writing};
+pub(super) use under_way::UnderWay;
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Context {
     store_dir: Option<PathBuf>,
     identity: IdentityFrom,
     interrupted: Option<Arc<AtomicBool>>,
+    /// The machines whose send is under way, as a thread that is told to quit sees them.
+    pub(super) under_way: UnderWay,
 }
 
 /// Where the operator's identity comes from.
@@ -97,6 +101,7 @@ impl Context {
             store_dir: std::env::var_os("GRID_STORE").map(PathBuf::from),
             identity: IdentityFrom::environment(),
             interrupted: None,
+            under_way: UnderWay::default(),
         }
     }
 
@@ -119,7 +124,14 @@ impl Context {
                 let line = Line::new().look(Look::Warn, "interrupted: ").plain(
                     "no further machine is sent to, and the sends under way are finished; once more to quit at once, which leaves those uncertain until the next push asks them",
                 );
-                let flag = interrupt::note(self.ui.announcement(line)).map_err(|error| {
+                let (tell, under_way) = (self.ui.teller(), self.under_way.clone());
+                let quits = move || {
+                    let line = Line::new()
+                        .look(Look::Bad, "quit: ")
+                        .plain(under_way.left());
+                    tell(&line);
+                };
+                let flag = interrupt::note(self.ui.announcement(line), quits).map_err(|error| {
                     CommandError::failed(format!("signals cannot be noted: {error}"))
                 })?;
                 self.interrupted = Some(Arc::clone(&flag));

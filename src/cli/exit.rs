@@ -90,7 +90,7 @@ impl Exit {
             }
             Self::OutOfRounds => "rounds ran out",
             Self::Behind => {
-                "status --exit-code: something is behind, waits, failed, or is owed by a machine on hold; evidence --exit-code: it is not clean; signals diff --exit-code: a push would change a site"
+                "status --exit-code: something is behind, waits, failed, is owed by a machine on hold, or (--probe) is not as it was sent; evidence --exit-code: it is not clean; signals diff --exit-code: a push would change a site"
             }
             Self::Locked => "another process holds the lock of the mesh, or of a reporter's state",
             Self::Store => {
@@ -330,7 +330,7 @@ mod tests {
         3 the declaration is wrong, or asks for another version of grid; site run: more than one network
         4 some machine could not be sent to, applied or checked, or waits for one
         5 rounds ran out
-        6 status --exit-code: something is behind, waits, failed, or is owed by a machine on hold; evidence --exit-code: it is not clean; signals diff --exit-code: a push would change a site
+        6 status --exit-code: something is behind, waits, failed, is owed by a machine on hold, or (--probe) is not as it was sent; evidence --exit-code: it is not clean; signals diff --exit-code: a push would change a site
         7 another process holds the lock of the mesh, or of a reporter's state
         8 the store is damaged, sealed for somebody else, or not the one that a machine knows
         75 site run: restart me, another mode, trust or identity is declared

@@ -11,6 +11,7 @@
 //! | `narrator`, `summary`, `phrases`, `progress` | what a push says |
 //! | `view/` | what `--json` prints; stable |
 //! | `interrupt` | Ctrl-C |
+//! | `usage` | what a usage error ends with |
 //! | `begins` | the journal's word that a push began |
 //! | `sources` | the operator's files, commands and variables |
 
@@ -33,6 +34,7 @@ pub mod sources;
 mod stop_after;
 mod summary;
 pub mod ui;
+mod usage;
 pub mod view;
 pub mod who;
 
@@ -108,10 +110,11 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         return exit;
     }
     let typed = typed(&arguments);
-    let matches = tree().try_get_matches_from(arguments);
+    let matches = tree().try_get_matches_from(&arguments);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = usage::of_the_command(error, &arguments);
             let mut ui = Ui::new(Color::Auto);
             ui.usage(&error);
             if error.kind() == clap::error::ErrorKind::MissingRequiredArgument

@@ -9,7 +9,7 @@ use crate::compose::identities::{Renewal, Standing};
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::provision::{Need, RENEWED_DAYS, days_left};
+use crate::provision::{Need, ProvisionId, RENEWED_DAYS, days_left};
 use crate::push::{Blocker, Problem, Reason, Whose};
 use crate::words::{NodeName, ServiceName, SignalMode};
 
@@ -220,6 +220,36 @@ pub(super) fn hold(hold: &Hold) -> String {
 /// What a machine on hold owes.
 pub(super) fn owes(providers: &BTreeSet<ServiceName>) -> String {
     format!("its list of {} is not what it should be", list(providers))
+}
+
+/// That a machine on hold keeps old secrets open.
+pub(super) fn older(ids: &BTreeSet<ProvisionId>) -> String {
+    match ids.len() {
+        1 => format!(
+            "it has the old secret of {}, which stays admitted until it has the new one",
+            list(ids)
+        ),
+        _ => format!(
+            "it has the old secrets of {}, which stay admitted until it has the new ones",
+            list(ids)
+        ),
+    }
+}
+
+/// How that ends.
+pub(super) fn ends_older(node: &NodeName, ids: &BTreeSet<ProvisionId>) -> String {
+    let (secret, goes, typed) = match ids.len() {
+        1 => ("secret", "goes", list(ids)),
+        _ => {
+            let typed: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            ("secrets", "go", typed.join(" "))
+        }
+    };
+    format!(
+        "the old {secret} of {} {goes} once {node} has the new: `grid unhold {node}`, then `grid push --behind`; or `grid rotate {typed} \
+         --cut` and `grid push --behind` close the old at once, and shut out what is on {node}",
+        list(ids)
+    )
 }
 
 /// A step, as part of a sentence.

@@ -6,7 +6,7 @@ use super::ui::{Line, Look, Ui};
 use crate::delivery::FailedStep;
 use crate::mesh::{Loaded, Mesh};
 use crate::push::{Blocker, Problem, Report, Verdict, Waiting, Whose};
-use crate::words::{NodeName, ServiceName};
+use crate::words::{NodeName, ServiceName, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// As wide as what stands before a machine's name.
@@ -188,6 +188,9 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         if !held.owes.is_empty() {
             text.push(phrases::owes(&held.owes));
         }
+        if !held.older.is_empty() {
+            text.push(phrases::older(&held.older));
+        }
         if held.named {
             text.push("it was named, and not sent to".to_owned());
         }
@@ -250,7 +253,14 @@ fn hints(
     held_by_default: &BTreeSet<NodeName>,
     forgotten: &BTreeSet<NodeName>,
 ) -> Vec<String> {
-    let mut hints = fences(mesh, report, forgotten);
+    let found = report
+        .failed
+        .iter()
+        .filter_map(|(node, problem)| match problem {
+            Problem::Fenced { held, whose, .. } => Some((node, held.as_ref(), whose)),
+            _ => None,
+        });
+    let mut hints = fences(mesh, found, forgotten);
     for (node, problem) in &report.failed {
         if let Some(hint) = phrases::failure_of(problem).and_then(|f| f.hint.as_ref()) {
             hints.push(format!("{node}: {hint}"));
@@ -267,6 +277,11 @@ fn hints(
             hints.push(format!(
                 "`grid unhold {node}` ends its hold, `grid push --behind` then sends what it lacks"
             ));
+        }
+    }
+    for (node, held) in &report.on_hold {
+        if !held.older.is_empty() {
+            hints.push(phrases::ends_older(node, &held.older));
         }
     }
     let revoked: BTreeSet<_> = report.revoked.values().flatten().collect();
@@ -307,6 +322,7 @@ fn hints(
                 .to_owned(),
         ),
         Verdict::Incomplete => {
+            hints.extend(changed_at_providers(mesh, report));
             let (current, behind) = to_mend(report);
             let (unheard, behind): (BTreeSet<_>, BTreeSet<_>) = behind
                 .into_iter()
@@ -337,6 +353,53 @@ fn hints(
             } else if hints.is_empty() {
                 hints.push("`grid push --behind` finishes this".to_owned());
             }
+        }
+    }
+    hints
+}
+
+/// Where a service failed that has accounts elsewhere: what somebody changed there is not found on its own machine.
+fn changed_at_providers(mesh: &Mesh, report: &Report) -> Vec<String> {
+    let mut hints = Vec::new();
+    for (node, problem) in &report.failed {
+        let failure = phrases::failure_of(problem).filter(|failure| {
+            let step = failure.step;
+            matches!(
+                step,
+                FailedStep::Test | FailedStep::Apply | FailedStep::Check
+            )
+        });
+        let service = failure.and_then(|failure| mesh.services.get(failure.service.as_ref()?));
+        let Some(service) = service else {
+            continue;
+        };
+        let mut providers = Vec::new();
+        let mut nodes = BTreeSet::new();
+        for provider in service.consumes.keys() {
+            let on = mesh.services.get(provider).map(|provider| &provider.nodes);
+            // Those that this push looked at, or could not reach, are not to be named once more.
+            let on: BTreeSet<&NodeName> = on
+                .into_iter()
+                .flatten()
+                .filter(|on| {
+                    *on != node
+                        && !report.contacted.contains(*on)
+                        && !report.failed.contains_key(*on)
+                })
+                .collect();
+            if !on.is_empty() {
+                providers.push(format!("{provider} on {}", phrases::list(&on)));
+                nodes.extend(on);
+            }
+        }
+        if !nodes.is_empty() {
+            let typed: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+            hints.push(format!(
+                "{} consumes {}: if its account was changed or removed there, `grid push {}` finds that and puts it back",
+                service.name,
+                phrases::list(providers),
+                typed.join(" ")
+            ));
         }
     }
     hints
@@ -387,18 +450,22 @@ fn to_do(report: &Report, nodes: BTreeSet<&NodeName>) -> String {
 }
 
 /// What to do about fenced machines: once for all that hold what the same push sent.
-fn fences(mesh: &Mesh, report: &Report, forgotten: &BTreeSet<NodeName>) -> Vec<String> {
+///
+/// `found`: each of them, what it holds, and whose that is.
+pub(super) fn fences<'a>(
+    mesh: &Mesh,
+    found: impl Iterator<Item = (&'a NodeName, Option<&'a Token>, &'a Whose)>,
+    forgotten: &BTreeSet<NodeName>,
+) -> Vec<String> {
     let mut alike: BTreeMap<(&Whose, Option<String>, bool), Vec<&NodeName>> = BTreeMap::new();
-    for (node, problem) in &report.failed {
-        if let Problem::Fenced { held, whose, .. } = problem {
-            let by = held.as_ref().and_then(|token| match whose {
-                Whose::OtherStore => Some(format!("push {} of store {}", token.push, token.store)),
-                Whose::LaterPush => Some(format!("push {}", token.push)),
-                _ => None,
-            });
-            let key = (whose, by, forgotten.contains(node));
-            alike.entry(key).or_default().push(node);
-        }
+    for (node, held, whose) in found {
+        let by = held.and_then(|token| match whose {
+            Whose::OtherStore => Some(format!("push {} of store {}", token.push, token.store)),
+            Whose::LaterPush => Some(format!("push {}", token.push)),
+            _ => None,
+        });
+        let key = (whose, by, forgotten.contains(node));
+        alike.entry(key).or_default().push(node);
     }
     alike
         .into_iter()

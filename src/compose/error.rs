@@ -99,6 +99,15 @@ impl ComposeError {
                 source: kinds::KindError::Template { template, .. },
                 ..
             } => template.clone(),
+            Self::Kind {
+                source: kinds::KindError::Wants { consumer, kind },
+                ..
+            } => {
+                return format!(
+                    "give the provider the `kind` back with which {consumer} got its account, and declare the {kind} one as a service with \
+                     a name of its own: once {consumer} consumes that and was sent, the first can go"
+                );
+            }
             Self::Site { .. } => "[signals]".to_owned(),
             Self::Kind { service, .. }
             | Self::Leaving { service, .. }

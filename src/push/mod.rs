@@ -11,6 +11,7 @@ mod event;
 mod fence;
 mod identities;
 mod known;
+mod older;
 mod report;
 mod round;
 mod run;
@@ -24,6 +25,7 @@ pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};
+pub use older::kept_admitted;
 pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers, owes};
 
 use crate::compose::sources::Sources;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::behind::Survey;
 use super::behind::{Glance, Reason};
 use super::fence::Whose;
+use super::older::kept_admitted;
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
@@ -13,6 +14,7 @@ use crate::compose::services::{Wait, is_taken_away};
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
+use crate::provision::ProvisionId;
 use crate::words::{NodeName, ServiceName, Token};
 
 /// Why a machine failed in a push.
@@ -92,6 +94,8 @@ pub struct Report {
     /// Those of them that are as they should be, as far as is known: nobody finds them behind, so each is contacted again
     /// when it is named.
     pub failed_current: BTreeSet<NodeName>,
+    /// The machines that were contacted, and verified, without failing.
+    pub contacted: BTreeSet<NodeName>,
     /// Machines on hold, with the reason; `named`: the operator named one of them.
     pub on_hold: BTreeMap<NodeName, Held>,
     /// What waits, by machine.
@@ -129,6 +133,8 @@ pub struct Held {
     pub uncertain: bool,
     /// The providers on it whose list is not what it should be: somebody is owed a grant or a revocation.
     pub owes: BTreeSet<ServiceName>,
+    /// The accounts of which it has an older secret, which stays admitted for its sake.
+    pub older: BTreeSet<ProvisionId>,
 }
 
 /// How a push ended, in one word; each has its exit code (DESIGN.md, section 9).
@@ -179,6 +185,7 @@ impl Report {
 /// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
 pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Report {
     let mut report = Report::default();
+    let mut older = kept_admitted(world, orders.today);
     for (node, standing) in survey {
         let declared = world.mesh.nodes.get(node);
         let machine = world.machine(node);
@@ -208,6 +215,7 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
                 behind: standing.is_behind(),
                 uncertain: machine.attempt.is_some(),
                 owes: owes(world, node, standing),
+                older: older.remove(node).unwrap_or_default(),
             };
             report.on_hold.insert(node.clone(), held);
         } else if !standing.is_behind() {

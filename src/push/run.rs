@@ -311,6 +311,7 @@ impl<'a> Run<'a> {
             }
             report.failed.insert(node, problem);
         }
+        report.contacted = &self.contacted - &report.failed.keys().cloned().collect();
         report.sent = self.sent;
         report.interrupted = self.gate.is_shut();
         report.kept_back = self.kept_back;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::words::{Digest, NodeName, StoreId};
+use crate::words::{Digest, NodeName, StoreId, Token};
 
 /// The format that this grid writes. A record only ever grows by optional fields.
 pub const FORMAT: u32 = 1;
@@ -65,6 +65,20 @@ pub struct Touched {
     /// The cause of a failure; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Of a machine that was fenced: what it held instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+}
+
+/// What a fenced machine held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Fence {
+    /// The token of the send that it had taken; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Token>,
+    /// The last line of its own log: who was there. At most 500 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 /// The commit that a declaration was read from.
@@ -122,11 +136,10 @@ impl Entry {
             .chain(&mut self.ci)
             .chain(&mut self.identity)
             .chain(self.commit.iter_mut().map(|commit| &mut commit.hash))
-            .chain(
-                self.machines
-                    .values_mut()
-                    .filter_map(|touched| touched.why.as_mut()),
-            )
+            .chain(self.machines.values_mut().flat_map(|touched| {
+                let log = touched.fence.as_mut().and_then(|fence| fence.log.as_mut());
+                touched.why.iter_mut().chain(log)
+            }))
         {
             *text = clean(text);
         }

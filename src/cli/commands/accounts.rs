@@ -46,6 +46,9 @@ pub struct RevokeArguments {
 
 /// Arguments of `grid rotate`.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "grid rotate [OPTIONS] <PROVIDER/CONSUMER>...\n       grid rotate [OPTIONS] --all\n       grid rotate [OPTIONS] --site <NODE>\n       grid rotate [OPTIONS] --ca"
+)]
 #[command(after_help = "Examples:\n  \
         grid rotate broker/billing             a new secret, without one refused login\n  \
         grid rotate 'broker/*' '*/report'      all accounts on one provider, and all of one consumer\n  \

@@ -69,6 +69,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         how: Touch::Forgotten,
         digest: None,
         why: service.as_ref().map(ToString::to_string),
+        fence: None,
     };
     let touched = nodes.iter().map(|node| (node.clone(), touched.clone()));
     context.commit(&mut writing, changes, touched)?;

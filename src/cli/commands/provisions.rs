@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::Args;
+use jiff::civil::Date;
 
 use super::accounts::{account, existing, may_exist};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
-use crate::cli::phrases::list;
+use crate::cli::phrases::{self, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
 use crate::compose::manifest::Grant;
@@ -16,6 +17,7 @@ use crate::compose::sent::{Admitted, Fleet};
 use crate::kinds;
 use crate::mesh::Mesh;
 use crate::provision::{Credential, ProvisionId, State as Stage};
+use crate::push::kept_admitted;
 use crate::store::State;
 use crate::words::{Generation, NodeName, ServiceName};
 
@@ -37,14 +39,14 @@ pub struct Arguments {
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let (mut view, mesh, known) = if arguments.show_secrets {
         let mut writing = context.writing("provisions --show-secrets", Duration::ZERO)?;
-        let view = view(&writing.loaded.mesh, &writing.state, true);
+        let view = view(&writing.loaded.mesh, &writing.state, true, context.today);
         // Written down before anything is shown.
         context.commit(&mut writing, Vec::new(), [])?;
         let known = existing(&writing.state.provisions);
         (view, writing.loaded.mesh, known)
     } else {
         let reading = context.reading()?;
-        let view = view(&reading.loaded.mesh, &reading.state, false);
+        let view = view(&reading.loaded.mesh, &reading.state, false, context.today);
         let known = existing(&reading.state.provisions);
         (view, reading.loaded.mesh, known)
     };
@@ -75,10 +77,25 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     }
     let lines = table(&view);
     context.ui.results(&lines)?;
+    let mut kept: BTreeMap<NodeName, BTreeSet<ProvisionId>> = BTreeMap::new();
+    for provision in &view.provisions {
+        for node in provision.generations.iter().flat_map(|g| &g.kept_for) {
+            kept.entry(node.clone()).or_default().insert(ProvisionId {
+                provider: provision.provider.clone(),
+                consumer: provision.consumer.clone(),
+            });
+        }
+    }
+    if !context.ui.quiet {
+        for (node, ids) in kept {
+            context.ui.hint(&phrases::ends_older(&node, &ids));
+        }
+    }
     Ok(Exit::Done)
 }
 
-fn view(mesh: &Mesh, state: &State, show_secrets: bool) -> ProvisionsView {
+fn view(mesh: &Mesh, state: &State, show_secrets: bool, today: Date) -> ProvisionsView {
+    let kept = kept_admitted(&state.world(mesh), today);
     let whereabouts = Whereabouts::of(&state.fleet);
     let provisions = state
         .provisions
@@ -89,11 +106,20 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool) -> ProvisionsView {
                 found.cloned().unwrap_or_default()
             };
             let newest = provision.newest().generation;
+            let keeps = |node: &&NodeName| kept.get(*node).is_some_and(|ids| ids.contains(&id));
             let generations = provision.generations().map(|credential| GenerationView {
                 number: credential.generation.number,
                 era: credential.generation.era,
                 state: credential.state,
                 username: username(mesh, &id, credential),
+                kept_for: match (credential.state, credential.generation == newest) {
+                    (Stage::Live, false) => of(&whereabouts.used, credential.generation)
+                        .iter()
+                        .filter(keeps)
+                        .cloned()
+                        .collect(),
+                    _ => BTreeSet::new(),
+                },
                 used_on: of(&whereabouts.used, credential.generation),
                 // One that is admitted for certain may be admitted to do something else besides.
                 perhaps_admitted_on: &of(&whereabouts.perhaps, credential.generation)
@@ -202,7 +228,14 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
             format!("generation {}", generation.number),
             word(generation.state).to_owned(),
             admitted(generation),
-            where_("used", &generation.used_on),
+            match generation.kept_for.is_empty() {
+                true => where_("used", &generation.used_on),
+                false => format!(
+                    "{}, and so kept admitted: {} is on hold",
+                    where_("used", &generation.used_on),
+                    list(&generation.kept_for)
+                ),
+            },
         ]
     };
     let generations = || view.provisions.iter().flat_map(|p| &p.generations);
@@ -259,6 +292,10 @@ mod tests {
     use crate::compose::sample::{Sample, with};
     use crate::words::{Era, StoreId};
 
+    fn sample_day() -> Date {
+        Date::constant(2026, 11, 30)
+    }
+
     #[test]
     fn what_an_uncertain_machine_may_admit_is_not_said_to_be_shut_out() {
         let sample = Sample::of(&["broker@m0+m1"])
@@ -271,7 +308,7 @@ mod tests {
             .sent("m1", vec![("broker", with("c:1"))]);
         let mut state = State::new(StoreId([1; 8]), Era(1));
         (state.provisions, state.fleet) = (sample.provisions.clone(), sample.fleet.clone());
-        let lines = table(&view(&sample.mesh, &state, false));
+        let lines = table(&view(&sample.mesh, &state, false, sample_day()));
         let text: String = lines.iter().map(|line| line.styled(None)).collect();
         let text = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         insta::assert_snapshot!(text, @r"

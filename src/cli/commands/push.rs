@@ -9,7 +9,7 @@ use clap::Args;
 use super::renamed::refuse_renamed;
 
 use crate::cli::begins::Begins;
-use crate::cli::context::{Context, Writing};
+use crate::cli::context::{Context, UnderWay, Writing};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
 use crate::cli::summary;
@@ -18,16 +18,21 @@ use crate::cli::view::PushEvent;
 use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
 use crate::mesh::Mesh;
 use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
-use crate::store::{Change, MemoryStore, Store, SystemChance, Touch, Touched};
+use crate::store::{
+    Change, Fence, JournalRecord, MemoryStore, Store, SystemChance, Touch, Touched,
+};
 use crate::words::NodeName;
 
 /// How many entries of the journal are read for a machine that was forgotten.
-const JOURNAL_READ: usize = 1000;
+pub(super) const JOURNAL_READ: usize = 1000;
 /// The longest that `--wait` waits.
 const WAIT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Arguments of `grid push`.
 #[derive(Debug, Clone, Default, Args)]
+#[command(
+    override_usage = "grid push [OPTIONS] <NODE>...\n       grid push [OPTIONS] --behind\n       grid push [OPTIONS] --all"
+)]
 #[command(after_help = "Examples:\n  \
         grid push borealis            one machine, and whatever is behind because of it\n  \
         grid push @eu --parallel 4    all machines with a tag, four at a time\n  \
@@ -131,7 +136,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let mesh = writing.loaded.mesh.clone();
     let heading = heading(context, writing.git.as_ref(), false);
     let sources = context.sources(&writing.folder, &mesh);
-    let mut told = Told::default();
+    let mut told = Told {
+        under_way: context.under_way.clone(),
+        ..Told::default()
+    };
     let began = context.entry(&writing, Exit::Done);
     let mut store = Begins::new(&mut writing.store, began);
     let pushed = act(
@@ -169,15 +177,22 @@ fn forgotten(store: &mut dyn Store, report: &Report) -> Result<BTreeSet<NodeName
     if !report.failed.keys().any(is_fenced) {
         return Ok(BTreeSet::new());
     }
-    let entries = store.journal(JOURNAL_READ)?;
-    let touched = entries.iter().flat_map(|record| &record.entry.machines);
-    Ok(touched
+    Ok(forgotten_in(&store.journal(JOURNAL_READ)?, &is_fenced))
+}
+
+/// The machines that these entries of the journal have for forgotten.
+pub(super) fn forgotten_in(
+    records: &[JournalRecord],
+    is_asked_for: &dyn Fn(&NodeName) -> bool,
+) -> BTreeSet<NodeName> {
+    let touched = records.iter().flat_map(|record| &record.entry.machines);
+    touched
         .filter(|(node, touched)| {
             // What it gives besides is the service on it that alone was forgotten.
-            touched.how == Touch::Forgotten && touched.why.is_none() && is_fenced(node)
+            touched.how == Touch::Forgotten && touched.why.is_none() && is_asked_for(node)
         })
         .map(|(node, _)| node.clone())
-        .collect())
+        .collect()
 }
 
 /// The same push against a copy of the state, in memory.
@@ -294,10 +309,19 @@ struct Acting<'a> {
 struct Told {
     push: Option<u64>,
     machines: BTreeMap<NodeName, Touched>,
+    under_way: UnderWay,
 }
 
 impl Told {
     fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Sending { node, .. } => self.under_way.begins(node),
+            Event::Sent { node, .. }
+            | Event::Failed { node, .. }
+            | Event::Emptied { node }
+            | Event::KeptBack { node } => self.under_way.ends(node),
+            _ => {}
+        }
         match event {
             Event::Began { push, .. } => self.push = Some(*push),
             Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
@@ -314,6 +338,14 @@ impl Told {
                     Problem::Fenced { .. } => Touch::Fenced,
                 };
                 self.touch(node, how, Some(why));
+                if let (Problem::Fenced { held, log, .. }, Some(touched)) =
+                    (problem, self.machines.get_mut(node))
+                {
+                    touched.fence = Some(Fence {
+                        held: *held,
+                        log: log.last().cloned(),
+                    });
+                }
             }
             _ => {}
         }
@@ -331,6 +363,7 @@ impl Told {
             how,
             digest: None,
             why,
+            fence: None,
         };
         self.machines.insert(node.clone(), touched);
     }

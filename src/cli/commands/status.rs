@@ -1,5 +1,6 @@
 //! `grid status`: reads only, takes no lock, and without `--probe` contacts nobody.
 
+mod fenced;
 mod probe;
 mod table;
 
@@ -11,12 +12,12 @@ use jiff::civil::Date;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
-use crate::cli::view::{MachineState, MachineView, ProbeView, StatusView, WaitingView};
+use crate::cli::view::{FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView};
 use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
-use crate::provision::Need;
-use crate::push::{Blocker, Reason, blockers, owes, survey};
+use crate::provision::{Need, ProvisionId};
+use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, survey};
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -50,6 +51,10 @@ struct Stands {
     owes: BTreeSet<ServiceName>,
     identity: Option<Standing>,
     probe: Option<ProbeView>,
+    /// What the journal has of it, if it refused the last push to it.
+    fenced: Option<FencedView>,
+    /// Of a machine on hold: the accounts of which it has an older secret.
+    older: BTreeSet<ProvisionId>,
 }
 
 impl Stands {
@@ -70,6 +75,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     };
     let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
     let mut standings = stand(context, &reading);
+    let forgotten = fenced::note(context, &reading, &mut standings)?;
     if arguments.probe {
         probe::probe(&reading, &is_chosen, &mut standings);
     }
@@ -82,7 +88,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         view.running = context.running(&reading.folder);
         context.ui.json(&view, false)?;
     } else {
-        table::table(context, &reading, &standings.collect())?;
+        table::table(context, &reading, &standings.collect(), &forgotten)?;
     }
     Ok(if arguments.exit_code && to_be_mended {
         Exit::Behind
@@ -119,6 +125,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
     let renewals = due(&world, context.today);
+    let mut older = kept_admitted(&world, context.today);
     for (node, mut glance) in survey(&composer, &world) {
         if renewals.contains(&node) {
             glance.reasons.push(Reason::NeedsRenewal);
@@ -160,6 +167,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             owes,
             identity: None,
             probe: None,
+            fenced: None,
+            older: older.remove(&node).unwrap_or_default(),
         };
         found.insert(node, stands);
     }
@@ -179,6 +188,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 owes: BTreeSet::new(),
                 identity: None,
                 probe: None,
+                fenced: None,
+                older: BTreeSet::new(),
             };
             found.insert(node.clone(), stands);
         }
@@ -254,6 +265,8 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
                     .and_then(|declared| declared.hold.as_ref())
                     .map(phrases::hold),
                 unobserved: declared.is_some_and(|declared| !declared.is_observed()),
+                fenced: stands.fenced,
+                older: stands.older,
                 probe: stands.probe,
                 identity: stands.identity,
                 reached_at: moved.map(|sent| sent.place(declared)),

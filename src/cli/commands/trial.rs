@@ -42,7 +42,7 @@ const ACCOUNTS: &str = "machines/atlas/accounts";
         grid try\n  \
         grid try /tmp/mesh\n\n\
         Makes a throw-away mesh of three machines, which are folders of this one: a provider of accounts, a consumer that needs one, and \
-        a third machine. It needs no sshd, no broker and no root, and leaves the mesh there to play with.")]
+        a third machine. It needs no sshd, no broker and no root, and leaves the mesh there to play with: removing its folder takes all of it away.")]
 pub struct Arguments {
     /// The folder to make it in, new or empty; absent: a fresh one for temporary files
     #[arg(value_hint = clap::ValueHint::DirPath)]
@@ -117,6 +117,10 @@ pub(super) fn run(context: &mut Context, arguments: Arguments) -> crate::cli::Re
         "  grid rotate accounts/billing && grid push --behind",
     )?;
     say(context, "  grid provisions")?;
+    say(
+        context,
+        &format!("  rm -r {folder}    takes all of it away: there is nothing of it elsewhere"),
+    )?;
     Ok(pushed)
 }
 

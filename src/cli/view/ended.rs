@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::problem::ProblemView;
 use super::waiting::WaitingView;
 use crate::compose::identities::Renewal;
+use crate::provision::ProvisionId;
 use crate::push::{Reason, Report, Verdict};
 use crate::words::{NodeName, ServiceName};
 
@@ -24,6 +25,9 @@ pub struct HeldView {
     pub uncertain: bool,
     /// The providers on it whose list is not what it should be.
     pub owes: BTreeSet<ServiceName>,
+    /// The accounts of which it has an older secret, which stays admitted for its sake.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub older: BTreeSet<ProvisionId>,
 }
 
 /// How a push ended.
@@ -109,6 +113,7 @@ impl Ended {
                         behind: held.behind,
                         uncertain: held.uncertain,
                         owes: held.owes,
+                        older: held.older,
                     };
                     (node, view)
                 })

@@ -26,7 +26,9 @@ pub use problem::{FailureView, FenceView, ProblemView};
 pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
 pub use push::{AppliedView, PushEvent};
 pub use signals::{SignalView, SignalsView, SiteDiffView, SiteEffect, SitesDiffView};
-pub use status::{CurrentView, DriftView, MachineState, MachineView, ProbeView, StatusView};
+pub use status::{
+    CurrentView, DriftView, FencedView, MachineState, MachineView, ProbeView, StatusView,
+};
 pub use waiting::{BlockerView, WaitView, WaitingView};
 
 /// The schema of what grid writes: what it leaves out where it is empty is not required.

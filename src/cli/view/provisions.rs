@@ -46,6 +46,9 @@ pub struct GenerationView {
     /// The provider's machines that may admit it: nobody knows how the last send to them ended.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub perhaps_admitted_on: BTreeSet<NodeName>,
+    /// Of an older generation: the machines on hold that have it, so that it stays admitted until they have the newest.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub kept_for: BTreeSet<NodeName>,
     /// The plain secret: of the newest generation, and only with `--show-secrets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,

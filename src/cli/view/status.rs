@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::problem::FailureView;
 use super::waiting::WaitingView;
 use crate::compose::identities::Standing;
+use crate::provision::ProvisionId;
 use crate::push::{Reason, Whose};
 use crate::store::Holder;
-use crate::words::{Digest, MeshName, NodeName, ServiceName};
+use crate::words::{Digest, MeshName, NodeName, ServiceName, Token};
 
 /// How a mesh stands, as far as its store knows.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
@@ -55,6 +56,12 @@ pub struct MachineView {
     /// Whether what it holds was only written to a folder, so that nobody observes what is in force there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unobserved: bool,
+    /// Of an uncertain machine that refused the last push to it: what it held then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fenced: Option<FencedView>,
+    /// The accounts of which a machine on hold has an older secret, which stays admitted for its sake.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub older: BTreeSet<ProvisionId>,
     /// What `--probe` found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeView>,
@@ -108,6 +115,21 @@ impl ProbeView {
             Self::Unreached(_) => Some("not reached"),
         }
     }
+}
+
+/// What a machine held that refused a push.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct FencedView {
+    /// Which push.
+    pub push: u64,
+    /// The token of the send that it had taken; absent: none, where one was expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Token>,
+    /// Whose it is.
+    pub whose: Whose,
+    /// The last line of its own log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 /// What somebody changed on a machine, by hand or by another program.

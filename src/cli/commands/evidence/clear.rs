@@ -189,8 +189,13 @@ fn on_machine(
     let mut ended = context.entry(&writing, exit);
     ended.machines = how
         .map(|how| {
-            let digest = None;
-            (machine.name().clone(), Touched { how, digest, why })
+            let touched = Touched {
+                how,
+                digest: None,
+                why,
+                fence: None,
+            };
+            (machine.name().clone(), touched)
         })
         .into_iter()
         .collect::<BTreeMap<_, _>>();

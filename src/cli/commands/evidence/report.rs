@@ -58,13 +58,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "key", value_hint = clap::ValueHint::FilePath)]
     certificate: Option<PathBuf>,
     /// Its key
-    #[arg(long, value_name = "FILE", requires = "certificate", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = "certificate", conflicts_with = "config", value_hint = clap::ValueHint::FilePath)]
     key: Option<PathBuf>,
     /// Where the site listens; this machine, unless it is said
-    #[arg(long, requires = "certificate", value_parser = |text: &str| PeerHost::new(text))]
+    #[arg(long, requires = "certificate", conflicts_with = "config", value_parser = |text: &str| PeerHost::new(text))]
     host: Option<PeerHost>,
     /// At which port; 9091, unless it is said
-    #[arg(long, requires = "certificate", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, requires = "certificate", conflicts_with = "config", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// How many ingests the process has rejected since its start, in all
     #[arg(long, value_name = "N", requires = "flag", conflicts_with = "add")]

@@ -230,7 +230,17 @@ mod tests {
             .into_iter()
             .map(|sight| told(machine, sight))
             .collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        true | it answers
+        false | its `current` is gone
+        false | its `current` leads to another release than was sent (d9298a10d1b0)
+        false | /g/current is not a symbolic link
+        false | 1 file differs from what was sent: /etc/x
+        false | 33 files differ from what was sent: a, b, c and 30 more
+        true | it answers; a send is under way there, so that its files were not looked at
+        false | it holds nothing, though it was sent to
+        false | it holds what another store sent (0909090909090909-1-7-0000000000000000)
+        "#);
         // Of an uncertain machine both are known, and neither is a drift.
         let uncertain = &sample.fleet["m1"];
         let attempt = uncertain.attempt.as_ref().map(|attempt| attempt.token);

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
-use super::Stands;
 use super::probe::probed;
+use super::{Stands, fenced};
 use crate::cli::commands::renamed::sent_as;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases::{self, count};
+use crate::cli::summary::fences;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::mesh::Mesh;
@@ -34,6 +35,9 @@ fn why(
     }
     if !stands.owes.is_empty() {
         why.push(phrases::owes(&stands.owes));
+    }
+    if !stands.older.is_empty() {
+        why.push(phrases::older(&stands.older));
     }
     let reasons: Vec<Reason> = stands
         .reasons
@@ -61,7 +65,12 @@ fn why(
     if declared.is_some_and(|declared| !declared.is_observed()) {
         why.push(crate::delivery::NOT_OBSERVED.to_owned());
     }
-    why.extend(stands.probe.as_ref().map(probed));
+    why.extend(stands.fenced.as_ref().map(fenced::told));
+    let is_told = |probe: &&ProbeView| {
+        stands.fenced.is_some() && matches!(probe, ProbeView::OtherToken { .. })
+    };
+    let probe = stands.probe.as_ref().filter(|probe| !is_told(probe));
+    why.extend(probe.map(probed));
     let sent = reading
         .state
         .fleet
@@ -77,6 +86,9 @@ fn why(
 
 /// What a machine was found to be that its store has for current.
 fn found_instead(stands: &Stands) -> Option<&'static str> {
+    if stands.state == MachineState::Uncertain && stands.fenced.is_some() {
+        return Some("fenced");
+    }
     let probe = stands.probe.as_ref()?;
     (stands.state == MachineState::Current).then(|| probe.word())?
 }
@@ -93,8 +105,21 @@ fn look(stands: &Stands) -> Look {
 }
 
 /// What to do about machines that `grid push --behind` does not reach, or not before something is mended.
-fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
-    let mut hints = Vec::new();
+fn hints(
+    mesh: &Mesh,
+    standings: &BTreeMap<NodeName, Stands>,
+    forgotten: &BTreeSet<NodeName>,
+) -> Vec<String> {
+    let found = standings.iter().filter_map(|(node, stands)| {
+        let fenced = stands.fenced.as_ref()?;
+        Some((node, fenced.held.as_ref(), &fenced.whose))
+    });
+    let mut hints = fences(mesh, found, forgotten);
+    for (node, stands) in standings {
+        if !stands.older.is_empty() {
+            hints.push(phrases::ends_older(node, &stands.older));
+        }
+    }
     if standings.is_empty() && mesh.nodes.is_empty() {
         hints.push(phrases::NO_MACHINES.to_owned());
     }
@@ -107,6 +132,7 @@ fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
             Some(ProbeView::Empty) => hints.push(format!(
                 "`grid push {node}` sends all of it to {node} again"
             )),
+            Some(ProbeView::OtherToken { .. }) if stands.fenced.is_some() => {}
             Some(ProbeView::OtherToken { .. }) => hints.push(format!(
                 "`grid push {node}` changes nothing there, and says who sent that and what to do"
             )),
@@ -125,9 +151,7 @@ fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
         }
     }
     let is_put_back = |stands: &Stands| match &stands.probe {
-        Some(ProbeView::Drifted(drift)) => {
-            !matches!(drift.current, Some(CurrentView::Replaced(_)))
-        }
+        Some(ProbeView::Drifted(drift)) => !matches!(drift.current, Some(CurrentView::Replaced(_))),
         _ => false,
     };
     let put_back = standings.iter().filter(|(_, stands)| is_put_back(stands));
@@ -135,7 +159,9 @@ fn hints(mesh: &Mesh, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
     if !put_back.is_empty() {
         let typed: Vec<String> = put_back.iter().map(ToString::to_string).collect();
         let (typed, names) = (typed.join(" "), phrases::list(put_back));
-        hints.push(format!("`grid push {typed}` puts back what was sent to {names}"));
+        hints.push(format!(
+            "`grid push {typed}` puts back what was sent to {names}"
+        ));
     }
     let are = |state| {
         let nodes = standings
@@ -170,6 +196,7 @@ pub(super) fn table(
     context: &mut Context,
     reading: &Reading,
     standings: &BTreeMap<NodeName, Stands>,
+    forgotten: &BTreeSet<NodeName>,
 ) -> Result<(), CommandError> {
     let mesh = &reading.loaded.mesh;
     let mut heading = Line::new().look(Look::Strong, &mesh.name);
@@ -244,14 +271,19 @@ pub(super) fn table(
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));
     }
     if !context.ui.quiet {
-        for hint in hints(mesh, standings) {
+        for hint in hints(mesh, standings, forgotten) {
             context.ui.hint(&hint);
         }
     }
     // Who waits is sent to once whoever it waits for can be.
     let can_be_sent =
         |state: &MachineState| state.is_to_be_mended() && *state != MachineState::Waits;
-    if counts.keys().any(|(_, state)| can_be_sent(state)) && renamed.is_none() && !context.ui.quiet {
+    // What a fence refused, a push does not send either.
+    let is_fenced = |stands: &Stands| stands.fenced.is_some();
+    let mut sendable = standings
+        .values()
+        .filter(|stands| can_be_sent(&stands.state));
+    if sendable.any(|stands| !is_fenced(stands)) && renamed.is_none() && !context.ui.quiet {
         context.ui.hint(match running {
             // Another push would be refused, and what runs may be sending to them.
             Some(holder) if holder.what == "push" => {

@@ -1,0 +1,187 @@
+//! What an operator is told of accounts that are not as they should be elsewhere than where it shows.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a test may fall"
+)]
+
+mod support;
+
+use support::schema::hold;
+use support::{Bench, all_current};
+
+/// The accounts that the host of atlas admits, without their hashes.
+fn admitted(bench: &Bench) -> Vec<String> {
+    let text = bench.read("machines/atlas/accounts");
+    let names = text.lines().map(|line| line.split(' ').nth(1).unwrap());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_consumer_whose_account_was_removed_at_its_provider_has_that_one_named_and_naming_it_mends_it()
+{
+    let bench = all_current();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nlimits = { check = \"1s\" }\n",
+    );
+    bench.grid(&["push", "--all"]).exits(0);
+    // Somebody takes billing's account away, on atlas.
+    bench.file("machines/atlas/accounts", "");
+    let seen = bench.grid(&["push", "borealis"]).exits(4);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid push borealis
+    try  push 3  maria@lap3
+    contact  borealis  named    failed at check of billing: it did not hold within 1 seconds; it exited with 1
+             billing | atlas refused try.billing.1  (3 times)
+             it holds what it held; mending it was tried, and came as far as that
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      borealis  failed at check of billing: it did not hold within 1 seconds; it exited with 1
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: billing consumes accounts on atlas: if its account was changed or removed there, `grid push atlas` finds that and puts it back
+    ! next: mend what is wrong on borealis, then `grid push borealis` finishes this
+    [exit 4]
+    "#);
+    let seen = bench.grid(&["push", "atlas"]).exits(0);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid push atlas
+    try  push 4  maria@lap3
+    contact  atlas     named    mended, loaded accounts
+             accounts: its list was not loaded
+    done: 0 machines sent, 0 failed, 3 already current
+    "#);
+    bench.grid(&["push", "borealis"]).exits(0);
+    // The same where a send fails, which is rolled back.
+    bench.file("machines/atlas/accounts", "");
+    bench.file("login.sh", &format!("{}# edited\n", bench.read("login.sh")));
+    let seen = bench.grid(&["push", "borealis"]).exits(4);
+    let hint = "if its account was changed or removed there, `grid push atlas` finds that and puts it back";
+    assert!(seen.all().contains(hint), "{}", seen.all());
+    bench.grid(&["push", "atlas"]).exits(4);
+    bench.grid(&["push", "--behind"]).exits(0);
+    // Who has looked there in this push has nothing to look for.
+    bench.file("login.sh", "exit 1\n");
+    let seen = bench.grid(&["push", "atlas", "borealis"]).exits(4);
+    assert!(!seen.all().contains("consumes"), "{}", seen.all());
+}
+
+#[test]
+fn an_old_secret_that_a_machine_on_hold_keeps_open_is_told_by_all_who_know_of_it() {
+    let bench = all_current();
+    bench
+        .grid(&["hold", "borealis", "in the rack on Monday"])
+        .exits(0);
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    let seen = bench.grid(&["push", "--behind"]).exits(0);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 2)  sent [TIME] s, loaded accounts
+    done: 1 machine sent, 0 failed, 1 already current, 1 on hold: borealis (in the rack on Monday)
+    on hold     borealis  it has the old secret of accounts/billing, which stays admitted until it has the new one
+    ! next: the old secret of accounts/billing goes once borealis has the new: `grid unhold borealis`, then `grid push --behind`; or `grid rotate accounts/billing --cut` and `grid push --behind` close the old at once, and shut out what is on borealis
+    "#);
+    assert_eq!(admitted(&bench), ["try.billing.1", "try.billing.2"]);
+    let seen = bench.grid(&["status"]).exits(0);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid status
+    try  last push 2
+    atlas     current
+    borealis  on hold      in the rack on Monday; it has the old secret of accounts/billing, which stays admitted until it has the new one; billing gets generation 2 of accounts
+    cygnus    current
+    3 machines: 2 current, 1 on hold
+    ! next: the old secret of accounts/billing goes once borealis has the new: `grid unhold borealis`, then `grid push --behind`; or `grid rotate accounts/billing --cut` and `grid push --behind` close the old at once, and shut out what is on borealis
+    ! next: `grid unhold borealis` ends its hold
+    "#);
+    let seen = bench.grid(&["provisions"]).exits(0);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid provisions
+    accounts/billing  generation 1  live  admitted on atlas  used on borealis, and so kept admitted: borealis is on hold
+                      generation 2  live  admitted on atlas  not used
+    ! next: the old secret of accounts/billing goes once borealis has the new: `grid unhold borealis`, then `grid push --behind`; or `grid rotate accounts/billing --cut` and `grid push --behind` close the old at once, and shut out what is on borealis
+    "#);
+    for (schema, arguments) in [
+        ("status", &["status", "--json"][..]),
+        ("provisions", &["provisions", "--json"]),
+        ("push", &["push", "--behind", "--json"]),
+    ] {
+        let seen = bench.grid(arguments).exits(0);
+        let values = serde_json::Deserializer::from_slice(seen.raw()).into_iter();
+        hold(schema, &values.map(Result::unwrap).collect::<Vec<_>>());
+    }
+    // One way to end it: the machine has the new one.
+    bench.grid(&["unhold", "borealis"]).exits(0);
+    let seen = bench.grid(&["push", "--behind"]).exits(0);
+    assert!(!seen.all().contains("old secret"), "{}", seen.all());
+    assert_eq!(admitted(&bench), ["try.billing.2"]);
+    // The other one: the old secret is closed at once.
+    bench.grid(&["hold", "borealis", "stolen"]).exits(0);
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench
+        .grid(&["rotate", "accounts/billing", "--cut"])
+        .exits(0);
+    let seen = bench.grid(&["push", "--behind"]).exits(0);
+    assert!(!seen.all().contains("old secret"), "{}", seen.all());
+    assert_eq!(admitted(&bench), ["try.billing.4"]);
+    for arguments in [&["status"][..], &["provisions"]] {
+        let seen = bench.grid(arguments).exits(0).all();
+        assert!(!seen.contains("old secret"), "{seen}");
+    }
+}
+
+#[test]
+fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
+    let bench = all_current();
+    let declared = bench.read("mesh.toml");
+    let (begin, rest) = declared.split_once("[services.accounts.provides]").unwrap();
+    let (_, rest) = rest.split_once("[[services.accounts.files]]").unwrap();
+    bench.file(
+        "mesh.toml",
+        &format!(
+            "{begin}[services.accounts.provides]\nkind = \"rabbitmq\"\nhost = \"127.0.0.1\"\n\n[[services.accounts.files]]{rest}"
+        ),
+    );
+    let seen = bench.grid(&["push", "--behind"]).exits(4);
+    insta::assert_snapshot!(seen.all(), @r#"
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     cannot be composed: accounts: what billing wants is not in the words of a rabbitmq provider
+    round 0  borealis  cannot be composed: billing: what billing wants is not in the words of a rabbitmq provider
+    incomplete: 0 machines sent, 2 failed, 1 already current
+    failed      atlas     cannot be composed: accounts: what billing wants is not in the words of a rabbitmq provider
+    failed      borealis  cannot be composed: billing: what billing wants is not in the words of a rabbitmq provider
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: give the provider the `kind` back with which billing got its account, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, the first can go, then `grid push --behind` finishes this
+    [exit 4]
+    "#);
+    // And so it is done: a provider with another name, beside the first.
+    let other = declared
+        .split_once("[services.accounts]\n")
+        .and_then(|(_, rest)| rest.split_once("# A consumer"))
+        .unwrap()
+        .0
+        .replace("services.accounts", "services.logins")
+        .replace("accounts.list.j2", "logins.list.j2");
+    let list = bench.read("accounts.list.j2");
+    bench.file("logins.list.j2", &list);
+    let login = bench
+        .read("login.sh")
+        .replace("bindings/accounts", "bindings/logins");
+    bench.file("login.sh", &login);
+    let moved = declared.replace(
+        "[services.billing]\n",
+        &format!("[services.logins]\n{other}\n[services.billing]\n"),
+    );
+    bench.file(
+        "mesh.toml",
+        &moved.replace("consumes = [\"accounts\"]", "consumes = [\"logins\"]"),
+    );
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(admitted(&bench), ["try.billing.1"]);
+    bench.grid(&["unassign", "accounts"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
+}
