@@ -104,6 +104,9 @@ fn a_push_writes_the_resources_and_says_that_nobody_observes_them() {
     let contacted = bench.grid(&["push", "eridanus"]).exits(0).stdout();
     assert!(!contacted.contains("mended"), "{contacted}");
     bench.file(&format!("{FOLDER}/resources.yaml"), "changed by hand");
+    let probed = bench.grid(&["status", "--probe", "--exit-code"]).exits(6);
+    let told = "1 file differs from what was sent: resources.yaml";
+    assert!(probed.stdout().contains(told), "{}", probed.all());
     let mended = bench.grid(&["push", "eridanus"]).exits(0).stdout();
     assert!(
         mended.contains("resources.yaml was written again"),
