@@ -38,7 +38,7 @@ fn a_consumer_whose_account_was_removed_at_its_provider_has_that_one_named_and_n
     $ grid push borealis
     try  push 3  maria@lap3
     contact  borealis  named    failed at check of billing: it did not hold within 1 seconds; it exited with 1
-             billing | atlas refused try.billing.1  (3 times)
+             billing | atlas refused try.billing.1
              it holds what it held; mending it was tried, and came as far as that
     incomplete: 0 machines sent, 1 failed, 2 already current
     failed      borealis  failed at check of billing: it did not hold within 1 seconds; it exited with 1
