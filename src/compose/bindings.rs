@@ -12,6 +12,7 @@ use super::sent::Admitted;
 use super::services::{Placed, is_taken_away};
 use crate::kinds::Wants;
 use crate::mesh::{Consumption, Service};
+use crate::provision::Provision;
 use crate::words::{NodeName, ServiceName};
 
 /// What `consumer`, on `node`, is bound to at `provider`; `None`: it waits. `here` is what the bundle of
@@ -30,12 +31,7 @@ pub fn bind(
     if service.nodes.is_empty() {
         return None;
     }
-    let newest = provision.newest();
-    let declared = Grant {
-        consumer: consumer.name.clone(),
-        generation: newest.generation,
-        wants: consumption.wants.clone(),
-    };
+    let declared = declared(consumer, consumption, provision);
     let used = world.uses.accounts(provider, &consumer.name).rev();
     let used = used.map(|(generation, wants)| Grant {
         consumer: consumer.name.clone(),
@@ -64,6 +60,30 @@ pub fn bind(
     (!consumption.wait).then(|| bound(&declared))
 }
 
+/// The grant that a consumer is declared to need: its newest account, with what it wants of it now.
+#[must_use]
+pub fn declared(consumer: &Service, consumption: &Consumption, provision: &Provision) -> Grant {
+    Grant {
+        consumer: consumer.name.clone(),
+        generation: provision.newest().generation,
+        wants: consumption.wants.clone(),
+    }
+}
+
+/// What a machine admits to `provider` for certain: nobody, where it was sent what it holds at another address, for
+/// whoever answers there now may never have heard of it. `None`: it never was sent a list.
+#[must_use]
+pub fn admitted_on<'a>(
+    world: &'a World<'_>,
+    provider: &ServiceName,
+    machine: &NodeName,
+) -> Option<Admitted<'a>> {
+    if world.is_elsewhere(machine) {
+        return Some(Admitted::Nothing);
+    }
+    world.machine(machine).admits(provider)
+}
+
 /// Whether every machine of the provider has acknowledged the grant: on the list that this bundle
 /// loads first, where the provider is on the same machine; elsewhere on what the machine admits for
 /// certain. A further machine that never was sent a list does not count against a consumer that
@@ -81,10 +101,8 @@ fn is_acknowledged(
         let admits = if machine == node {
             let list = here.get(&provider.name).and_then(Placed::grants);
             Some(list.map_or(Admitted::Nothing, Admitted::List))
-        } else if world.is_elsewhere(machine) {
-            Some(Admitted::Nothing)
         } else {
-            world.machine(machine).admits(&provider.name)
+            admitted_on(world, &provider.name, machine)
         };
         match admits {
             None if bound_before => {}

@@ -4,6 +4,7 @@
 //! case: what a machine should be is composition's business, and who is sent to follows from it.
 
 mod behind;
+mod blocker;
 mod contact;
 mod difference;
 mod dry_run;
@@ -21,12 +22,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use behind::{Glance, Reason, Standing, Survey, standing, survey};
+pub use blocker::{Blocker, blockers};
 pub use difference::{Difference, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};
 pub use older::kept_admitted;
-pub use report::{Blocker, Problem, Report, Verdict, Waiting, blockers, owes};
+pub use report::{Problem, Report, Verdict, Waiting, owes};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

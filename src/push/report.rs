@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::behind::Survey;
-use super::behind::{Glance, Reason};
+use super::behind::{Glance, Reason, Survey};
+use super::blocker::{Blocker, blockers};
 use super::fence::Whose;
 use super::older::kept_admitted;
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
 use crate::compose::sent::Admitted;
-use crate::compose::services::{Wait, is_taken_away};
+use crate::compose::services::Wait;
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
 use crate::mesh::Hold;
@@ -48,25 +48,6 @@ pub enum Problem {
         /// The last lines of its own log.
         log: Vec<String>,
     },
-}
-
-/// What keeps a provider from acknowledging a grant.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blocker {
-    /// It is on no machine.
-    Unassigned,
-    /// Its machine is on hold.
-    OnHold(NodeName, String),
-    /// Its machine failed in this push.
-    Failed(NodeName),
-    /// Its machine is uncertain.
-    Uncertain(NodeName),
-    /// It waits itself.
-    Waits(NodeName),
-    /// It has a revoked consumption itself.
-    Revoked,
-    /// Its machine has not acknowledged yet.
-    Pending(NodeName),
 }
 
 /// Why a service waits, down to what blocks it.
@@ -288,52 +269,4 @@ fn blocked(
             })
             .collect(),
     }
-}
-
-/// What keeps `provider` from acknowledging a grant for `consumer`. `waits` tells whether the provider waits itself
-/// on a machine.
-#[must_use]
-pub fn blockers(
-    world: &World<'_>,
-    provider: &ServiceName,
-    consumer: &ServiceName,
-    waits: &dyn Fn(&NodeName) -> bool,
-    today: jiff::civil::Date,
-) -> BTreeSet<Blocker> {
-    let Some(service) = world
-        .mesh
-        .services
-        .get(provider)
-        .filter(|service| !service.nodes.is_empty())
-    else {
-        return BTreeSet::from([Blocker::Unassigned]);
-    };
-    if is_taken_away(world, service) {
-        return BTreeSet::from([Blocker::Revoked]);
-    }
-    let newest = world
-        .provisions
-        .get(provider, consumer)
-        .map(|provision| provision.newest().generation);
-    service
-        .nodes
-        .iter()
-        .filter_map(|node| {
-            let machine = world.machine(node);
-            let admitted = machine.admits(provider).is_some_and(|list| {
-                list.iter()
-                    .any(|grant| &grant.consumer == consumer && Some(grant.generation) == newest)
-            });
-            if admitted {
-                return None;
-            }
-            let declared = world.mesh.nodes.get(node);
-            Some(match declared.and_then(|node| node.hold_in_force(today)) {
-                Some(hold) => Blocker::OnHold(node.clone(), hold.reason.clone()),
-                None if machine.attempt.is_some() => Blocker::Uncertain(node.clone()),
-                None if waits(node) => Blocker::Waits(node.clone()),
-                None => Blocker::Pending(node.clone()),
-            })
-        })
-        .collect()
 }
