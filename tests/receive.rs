@@ -11,7 +11,7 @@ mod delivery_bed;
 use std::fs;
 use std::path::Path;
 
-use delivery_bed::{Bed, Service, Shell, failure, grants, name, service, token};
+use delivery_bed::{Bed, Service, Shell, bundle, failure, grants, name, service, token};
 use grid::delivery::{FailedStep, Outcome, Progress};
 
 under_every_shell!(
@@ -35,6 +35,7 @@ under_every_shell!(
     no_process_of_ours_stays_behind,
     installed_files_are_saved_restored_and_removed,
     a_file_that_becomes_a_folder_and_the_reverse_is_delivered_and_rolled_back,
+    what_is_taken_over_is_applied_though_its_release_lies_there_still,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
@@ -573,6 +574,34 @@ fn no_process_of_ours_stays_behind(shell: Shell) {
         assert!(std::time::Instant::now() < deadline, "a process stays");
         std::thread::yield_now();
     }
+}
+
+fn what_is_taken_over_is_applied_though_its_release_lies_there_still(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let app = |a: &str, bed: &Bed| [service("app").file("a", a).logged(bed)];
+    let (first, second) = (bundle(&app("1", &bed)), bundle(&app("2", &bed)));
+    bed.applied(&app("1", &bed));
+    let base = bed.base.clone();
+    let mut take_over = |bundle, base| {
+        let mut parcel = bed.parcel(bundle);
+        parcel.take_over = true;
+        parcel.base = base;
+        bed.log();
+        let outcome = bed.deliver(parcel);
+        assert!(matches!(outcome, Outcome::Applied(_)), "{outcome:?}");
+        (bed.log(), bed.read("services/app/a").unwrap())
+    };
+    // Another store takes it over, and the first one takes it back: its release is there still, and not in force.
+    let (log, text) = take_over(second, None);
+    assert_eq!(
+        (log.join(", "), text),
+        ("apply app, check app".into(), "2".into())
+    );
+    let (log, text) = take_over(first, base);
+    assert_eq!(
+        (log.join(", "), text),
+        ("apply app, check app".into(), "1".into())
+    );
 }
 
 fn a_file_that_becomes_a_folder_and_the_reverse_is_delivered_and_rolled_back(shell: Shell) {
