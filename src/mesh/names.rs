@@ -1,6 +1,7 @@
 //! The names that a declaration declares, as far as they can be read: for completion, where it may be half written.
 //!
-//! Nothing is checked here but that a name is one; what is wrong is passed over. `load` says what is wrong.
+//! Nothing is checked here but that a name is one, since it goes to a terminal; what is wrong is passed over. `load` says what is
+//! wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub struct Names {
 /// What a service names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceNames {
-    /// Its machines and tags, as written.
+    /// Its machines and @tags.
     pub assigned: Vec<String>,
     /// Whether it provides.
     pub provides: bool,
@@ -77,7 +78,11 @@ pub fn names(folder: &Utf8Path) -> Names {
             let assigned = [texts(service, "node"), texts(service, "nodes")].concat();
             let consumes = [texts(service, "consumes"), keys(service, "consumes")].concat();
             let service = ServiceNames {
-                assigned: assigned.into_iter().map(str::to_owned).collect(),
+                assigned: assigned
+                    .into_iter()
+                    .filter(|text| is_selector(text))
+                    .map(str::to_owned)
+                    .collect(),
                 provides: service.contains_key("provides"),
                 consumes: consumes
                     .into_iter()
@@ -88,6 +93,11 @@ pub fn names(folder: &Utf8Path) -> Names {
         }
     }
     names
+}
+
+/// Whether a text is the name of a machine or an `@tag`, so that it may stand on a terminal.
+fn is_selector(text: &str) -> bool {
+    Tag::new(text.strip_prefix('@').unwrap_or(text)).is_ok()
 }
 
 fn table<'a>(of: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_declaration_that_is_half_written_has_names_all_the_same() {
-        let text = "[defaults]\ntags = [\"eu\"]\n[nodes.atlas]\n[nodes.borealis]\ntags = []\n[services.broker]\nnode = \"atlas\"\n\
+        let text = "[defaults]\ntags = [\"eu\"]\n[nodes.atlas]\n[nodes.borealis]\ntags = []\n[services.broker]\nnodes = [\"atlas\", \"@eu\", \"\\u001b[2J\"]\n\
             provides = { kind = \"rabbitmq\" }\n[services.billing]\nconsumes = { broker = {} }\n[services.report]\nconsumes = [\"broker\"]\n\
             [nodes.Wrong]\n[nodes.cygnus\n";
         let names = of(text);
@@ -152,7 +162,7 @@ mod tests {
         );
         let broker = ServiceName::new("broker").unwrap();
         assert!(names.services["broker"].provides);
-        assert_eq!(names.services["broker"].assigned, ["atlas"]);
+        assert_eq!(names.services["broker"].assigned, ["atlas", "@eu"]);
         assert!(names.services["billing"].consumes.contains(&broker));
         assert!(names.services["report"].consumes.contains(&broker));
     }
