@@ -20,6 +20,7 @@ mod child;
 pub mod commands;
 mod complete;
 pub mod context;
+mod duration;
 pub mod exit;
 mod folder;
 pub mod git;

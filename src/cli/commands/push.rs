@@ -1,15 +1,20 @@
 //! `grid push`: the main job. What it does is `crate::push`; here it is asked for, told, and written down.
 
+mod journal;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use clap::Args;
 
-use super::renamed::refuse_renamed;
+pub(super) use journal::{JOURNAL_READ, forgotten_in};
+use journal::{Told, forgotten, write_down};
 
+use super::renamed::refuse_renamed;
 use crate::cli::begins::Begins;
-use crate::cli::context::{Context, UnderWay, Writing};
+use crate::cli::context::Context;
+use crate::cli::duration::{parse_limit, parse_wait};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
 use crate::cli::summary;
@@ -17,16 +22,9 @@ use crate::cli::ui::Line;
 use crate::cli::view::PushEvent;
 use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
 use crate::mesh::Mesh;
-use crate::push::{Event, Named, Orders, Ports, Pretend, Problem, Report, push};
-use crate::store::{
-    Change, Fence, JournalRecord, MemoryStore, Store, SystemChance, Touch, Touched,
-};
+use crate::push::{Event, Named, Orders, Ports, Pretend, Report, push};
+use crate::store::{MemoryStore, Store, SystemChance};
 use crate::words::NodeName;
-
-/// How many entries of the journal are read for a machine that was forgotten.
-pub(super) const JOURNAL_READ: usize = 1000;
-/// The longest that `--wait` waits.
-const WAIT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Arguments of `grid push`.
 #[derive(Debug, Clone, Default, Args)]
@@ -76,31 +74,6 @@ pub struct Arguments {
     pub wait: Option<Duration>,
 }
 
-/// `90s`, `10m`, `2h`, or seconds.
-fn parse_wait(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time like 90s, 10m or 2h");
-    let (number, factor) = match text.char_indices().next_back() {
-        Some((at, 's')) => (text.get(..at), 1),
-        Some((at, 'm')) => (text.get(..at), 60),
-        Some((at, 'h')) => (text.get(..at), 3600),
-        _ => (Some(text), 1),
-    };
-    let number: u64 = number.unwrap_or("").parse().map_err(|_| wrong())?;
-    let wait = Duration::from_secs(number.checked_mul(factor).ok_or_else(wrong)?);
-    if wait > WAIT_MOST {
-        return Err("nobody waits longer than 24h".to_owned());
-    }
-    Ok(wait)
-}
-
-/// A time that is not nothing.
-pub(super) fn parse_limit(text: &str) -> Result<Duration, String> {
-    match parse_wait(text)? {
-        Duration::ZERO => Err("nothing is done in no time".to_owned()),
-        limit => Ok(limit),
-    }
-}
-
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     if arguments.nodes.is_empty() && !arguments.behind && !arguments.all {
         return Err(CommandError::usage(
@@ -136,10 +109,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let mesh = writing.loaded.mesh.clone();
     let heading = heading(context, writing.git.as_ref(), false);
     let sources = context.sources(&writing.folder, &mesh);
-    let mut told = Told {
-        under_way: context.under_way.clone(),
-        ..Told::default()
-    };
+    let mut told = Told::of(context.under_way.clone());
     let began = context.entry(&writing, Exit::Done);
     let mut store = Begins::new(&mut writing.store, began);
     let pushed = act(
@@ -168,31 +138,6 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         summary::tell(&mut context.ui, loaded, &report, &forgotten, false)?;
     }
     Ok(exit)
-}
-
-/// The fenced machines that were forgotten here, as far as the last entries of the journal say.
-fn forgotten(store: &mut dyn Store, report: &Report) -> Result<BTreeSet<NodeName>, CommandError> {
-    let is_fenced =
-        |node: &NodeName| matches!(report.failed.get(node), Some(Problem::Fenced { .. }));
-    if !report.failed.keys().any(is_fenced) {
-        return Ok(BTreeSet::new());
-    }
-    Ok(forgotten_in(&store.journal(JOURNAL_READ)?, &is_fenced))
-}
-
-/// The machines that these entries of the journal have for forgotten.
-pub(super) fn forgotten_in(
-    records: &[JournalRecord],
-    is_asked_for: &dyn Fn(&NodeName) -> bool,
-) -> BTreeSet<NodeName> {
-    let touched = records.iter().flat_map(|record| &record.entry.machines);
-    touched
-        .filter(|(node, touched)| {
-            // What it gives besides is the service on it that alone was forgotten.
-            touched.how == Touch::Forgotten && touched.why.is_none() && is_asked_for(node)
-        })
-        .map(|(node, _)| node.clone())
-        .collect()
 }
 
 /// The same push against a copy of the state, in memory.
@@ -304,71 +249,6 @@ struct Acting<'a> {
     told: &'a mut Told,
 }
 
-/// What the journal keeps of the events.
-#[derive(Debug, Default)]
-struct Told {
-    push: Option<u64>,
-    machines: BTreeMap<NodeName, Touched>,
-    under_way: UnderWay,
-}
-
-impl Told {
-    fn hear(&mut self, event: &Event) {
-        match event {
-            Event::Sending { node, .. } => self.under_way.begins(node),
-            Event::Sent { node, .. }
-            | Event::Failed { node, .. }
-            | Event::Emptied { node }
-            | Event::KeptBack { node } => self.under_way.ends(node),
-            _ => {}
-        }
-        match event {
-            Event::Began { push, .. } => self.push = Some(*push),
-            Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
-            Event::Contacted { node, .. } => self.verified(node, None),
-            Event::Failed { node, problem, .. } => {
-                let why = crate::cli::phrases::problem(problem);
-                let how = match problem {
-                    Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
-                    Problem::Uncomposable(_) => return,
-                    Problem::Refused(_) => Touch::Refused,
-                    Problem::Unwell(_) => return self.verified(node, Some(why)),
-                    Problem::RolledBack { .. } => Touch::RolledBack,
-                    Problem::Uncertain(_) => Touch::Uncertain,
-                    Problem::Fenced { .. } => Touch::Fenced,
-                };
-                self.touch(node, how, Some(why));
-                if let (Problem::Fenced { held, log, .. }, Some(touched)) =
-                    (problem, self.machines.get_mut(node))
-                {
-                    touched.fence = Some(Fence {
-                        held: *held,
-                        log: log.last().cloned(),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// It was contacted, and perhaps sent to before that.
-    fn verified(&mut self, node: &NodeName, why: Option<String>) {
-        let was = self.machines.get(node).map(|touched| touched.how);
-        let how = was.filter(|how| *how == Touch::Applied);
-        self.touch(node, how.unwrap_or(Touch::Verified), why);
-    }
-
-    fn touch(&mut self, node: &NodeName, how: Touch, why: Option<String>) {
-        let touched = Touched {
-            how,
-            digest: None,
-            why,
-            fence: None,
-        };
-        self.machines.insert(node.clone(), touched);
-    }
-}
-
 fn act(
     context: &mut Context,
     mesh: &Mesh,
@@ -436,57 +316,4 @@ fn act(
     let report = report?;
     finished?;
     Ok(report)
-}
-
-/// The entry of the journal, also of a push that stopped on an error, and then what nobody needs any more goes.
-fn write_down(
-    context: &Context,
-    writing: &mut Writing,
-    told: &Told,
-    exit: Exit,
-) -> Result<(), CommandError> {
-    let state = writing.store.load()?;
-    let mut entry = context.entry(writing, exit);
-    entry.push = told.push;
-    entry.machines = told
-        .machines
-        .iter()
-        .map(|(node, touched)| {
-            let sent = state
-                .fleet
-                .get(node)
-                .and_then(|machine| machine.sent.as_ref());
-            let mut touched = touched.clone();
-            if matches!(touched.how, Touch::Applied | Touch::Verified) {
-                touched.digest = sent.map(|sent| sent.manifest.digest());
-            }
-            (node.clone(), touched)
-        })
-        .collect();
-    let mut changes = vec![
-        Change::Push(told.push.unwrap_or(state.push)),
-        Change::Journal(entry),
-    ];
-    // Where no machine was touched nothing became superfluous, and to look for it is to read every content.
-    if !told.machines.is_empty() {
-        changes.push(Change::KeepContents(state.contents()));
-    }
-    Ok(writing.store.commit(&changes)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_to_wait_is_a_number_with_a_unit() {
-        let seconds = |text| parse_wait(text).map(|wait| wait.as_secs());
-        assert_eq!(seconds("10m"), Ok(600));
-        assert_eq!(seconds("90s"), Ok(90));
-        assert_eq!(seconds("2h"), Ok(7200));
-        assert_eq!(seconds("7"), Ok(7));
-        for wrong in ["", "m", "1d", "-1s", "ß", "25h", "99999999999999999999h"] {
-            assert!(parse_wait(wrong).is_err(), "{wrong}");
-        }
-    }
 }

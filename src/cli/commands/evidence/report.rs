@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args};
 use rand::RngExt as _;
 
-use crate::cli::commands::push::parse_limit;
 use crate::cli::context::Context;
+use crate::cli::duration::parse_limit;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{ReportView, Reported, ReportedView};
