@@ -270,6 +270,69 @@ fn under_spiffe_a_renewal_waits_until_all_trust_the_authority_that_issued_it() {
 }
 
 #[test]
+fn in_twenty_years_of_pushes_no_identity_outlives_its_authority_and_no_push_is_more_than_one() {
+    for trust in ["pin", "spiffe"] {
+        let mut bed = Bed::new(&format!(
+            "[signals]\nmode = \"poll\"\ntrust = \"{trust}\""
+        ));
+        let mut today = TODAY;
+        for _ in 0..100 {
+            let (_, report) = bed.push(today);
+            assert_eq!(report.verdict(), Verdict::Done);
+            assert_eq!(bed.push(today).0, [], "{trust} {today}");
+            let state = bed.store.load().unwrap();
+            let authorities = state.identities.authorities();
+            assert!(!authorities.are_due(today));
+            assert_eq!(authorities.all().len(), 1);
+            let issuer = authorities.newest().unwrap();
+            for (site, identity) in state.identities.iter() {
+                assert_eq!(identity.newest().authority, issuer.number);
+                assert!(identity.newest().until <= issuer.until, "{site} {today}");
+                assert!(days_left(identity.newest().until, today) >= 90, "{site} {today}");
+            }
+            today = today.checked_add(75.days()).unwrap();
+        }
+        let authorities = bed.store.load().unwrap();
+        let newest = authorities.identities.authorities().newest().unwrap();
+        assert_eq!(newest.number, 3, "ten years each, fifteen months before the end");
+    }
+}
+
+#[test]
+fn a_due_authority_is_minted_by_a_push_and_issues_once_the_machine_on_hold_knows_it_too() {
+    let mut bed = Bed::new("[signals]\nmode = \"poll\"\ntrust = \"spiffe\"");
+    // Identities that are not due themselves when their authority is.
+    bed.push(TODAY);
+    let until = bed.store.load().unwrap().identities.authorities().all()[0].until;
+    let at = |left: i64| until.checked_sub(left.days()).unwrap();
+    bed.push(at(365 + 95));
+    assert_eq!(bed.identity("atlas"), 2);
+    let signals = "[signals]\nmode = \"poll\"\ntrust = \"spiffe\"";
+    bed.declare(signals, "hold = \"in the rack\"");
+    let (rounds, report) = bed.push(at(365 + 89));
+    let others: BTreeSet<String> = ["atlas", "borealis"].map(str::to_owned).into();
+    assert_eq!(rounds, [others]);
+    assert!(report.on_hold.contains_key(&node("cygnus")));
+    assert_eq!(bed.identity("atlas"), 2, "the old authority's is good");
+    let held = String::from_utf8(bed.file("atlas", "authorities.pem")).unwrap();
+    assert_eq!(held.matches("BEGIN CERTIFICATE").count(), 2);
+    assert_eq!(bed.push(at(365 + 80)).0, []);
+
+    bed.declare(signals, "");
+    let (rounds, report) = bed.push(at(365 + 80));
+    assert_eq!(report.verdict(), Verdict::Done, "{rounds:?}");
+    let state = bed.store.load().unwrap();
+    let newest = state.identities.authorities().newest().unwrap();
+    assert_eq!((newest.number, state.identities.authorities().all().len()), (2, 1));
+    for on in all() {
+        let identity = state.identities.of(&node(&on)).unwrap();
+        assert_eq!(identity.newest().authority, 2);
+        let held = String::from_utf8(bed.file(&on, "authorities.pem")).unwrap();
+        assert_eq!(held.matches("BEGIN CERTIFICATE").count(), 1);
+    }
+}
+
+#[test]
 fn a_site_with_an_identity_of_its_own_is_listed_by_its_pins_and_given_nothing() {
     let mut bed = Bed::new(POLL);
     let pin = "AB:".repeat(31) + "AB";

@@ -67,7 +67,7 @@ fn op() -> impl Strategy<Value = Op> {
     let site = 0..NAMES.len();
     prop_oneof![
         6 => Just(Op::Push),
-        3 => prop_oneof![1_i64..40, 250_i64..360].prop_map(Op::Days),
+        3 => prop_oneof![4 => 1_i64..40, 4 => 250_i64..360, 1 => 360_i64..4200].prop_map(Op::Days),
         3 => site.clone().prop_map(Op::RotateSite),
         1 => Just(Op::RotateAuthority),
         1 => site.clone().prop_map(Op::Hold),
@@ -106,6 +106,17 @@ impl Machine {
         let pem = pem::parse(&self.files["services/site/identity.pem"]).unwrap();
         let (_, leaf) = x509_parser::parse_x509_certificate(pem.contents()).unwrap();
         leaf.issuer().as_raw().to_vec()
+    }
+
+    /// Whether its certificate ends no later than the authority that issued it.
+    fn ends_with_its_issuer(&self) -> bool {
+        let pem = pem::parse(&self.files["services/site/identity.pem"]).unwrap();
+        let (_, leaf) = x509_parser::parse_x509_certificate(pem.contents()).unwrap();
+        let pems = pem::parse_many(&self.files["services/site/authorities.pem"]).unwrap();
+        pems.iter().any(|pem| {
+            let (_, one) = x509_parser::parse_x509_certificate(pem.contents()).unwrap();
+            one.subject() == leaf.issuer() && leaf.validity().not_after <= one.validity().not_after
+        })
     }
 
     /// Whether it trusts an authority.
@@ -150,6 +161,10 @@ impl Machines {
             let (Some(pin), Some(number)) = (machine.pin(), machine.number()) else {
                 continue;
             };
+            if !machine.ends_with_its_issuer() {
+                let wrong = format!("identity {number} of {site} outlives its authority");
+                self.seen.borrow_mut().wrong.push(wrong);
+            }
             // A first identity waits for nobody.
             if machine.first == Some(number)
                 || self.seen.borrow().went_on.contains(&(site.clone(), number))
@@ -401,14 +416,16 @@ impl History {
         assert_eq!(self.push().verdict(), Verdict::Done);
         assert_eq!(self.machines.sends, sends, "a second push sends again");
         let state = self.store.load().unwrap();
-        assert_eq!(state.identities.authorities().all().len(), 1);
+        let authorities = state.identities.authorities();
+        assert_eq!(authorities.all().len(), 1);
+        assert!(!authorities.are_due(self.today));
         for index in 0..self.declared {
             let site = node(index);
             let identity = state.identities.of(&site).unwrap();
             let machine = &self.machines.held[&site];
             assert_eq!(machine.number(), Some(identity.newest().number));
             assert_eq!(identity.generations().count(), 1);
-            assert!(identity.newest().until > self.today);
+            assert!(authorities.end_of(identity.newest()) > self.today);
             for peer in (0..self.declared).filter(|peer| *peer != index && !self.machines.by_spiffe)
             {
                 let admitted = self.machines.held[&node(peer)].admits(&site);

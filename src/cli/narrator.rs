@@ -140,27 +140,10 @@ impl<'a> Narrator<'a> {
                 provider,
                 consumer,
                 generation,
-            } => {
-                let label = if self.heading.dry_run {
-                    "to mint"
-                } else {
-                    "minted"
-                };
-                let line = Line::new()
-                    .column(Look::Plain, label, MARGIN)
-                    .plain(format!("{provider}/{consumer}, generation {generation}"));
-                self.say_unless_quiet(&line);
-            }
+            } => self.minted(&format!("{provider}/{consumer}, generation {generation}")),
+            Event::MintedAuthority { number } => self.minted(&phrases::authority(*number)),
             Event::MintedIdentity { site, number, need } => {
-                let label = if self.heading.dry_run {
-                    "to mint"
-                } else {
-                    "minted"
-                };
-                let line = Line::new()
-                    .column(Look::Plain, label, MARGIN)
-                    .plain(phrases::identity(site, *number, *need));
-                self.say_unless_quiet(&line);
+                self.minted(&phrases::identity(site, *number, *need));
             }
             Event::Sending {
                 node,
@@ -246,6 +229,16 @@ impl<'a> Narrator<'a> {
             } => self.failed(node, *round, problem),
             Event::Ended(_) => {}
         }
+    }
+
+    /// What was minted, or would be.
+    fn minted(&mut self, what: &str) {
+        let label = match self.heading.dry_run {
+            true => "to mint",
+            false => "minted",
+        };
+        let line = Line::new().column(Look::Plain, label, MARGIN).plain(what);
+        self.say_unless_quiet(&line);
     }
 
     fn line(&self, margin: &str, node: &NodeName, summons: Option<Summons>) -> Line {

@@ -9,7 +9,7 @@ use crate::compose::identities::{Renewal, Standing};
 use crate::compose::services::Wait;
 use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::provision::{Need, ProvisionId, RENEWED_DAYS, days_left};
+use crate::provision::{Authority, Need, ProvisionId, RENEWED_DAYS, days_left};
 use crate::push::{Blocker, Problem, Reason, Whose};
 use crate::words::{NodeName, ServiceName, SignalMode};
 
@@ -73,6 +73,27 @@ pub(super) fn short_digests(line: &str) -> String {
 pub(super) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")
+}
+
+/// What was minted for all sites.
+pub(super) fn authority(number: u32) -> String {
+    format!(
+        "certificate authority {number}, since the one before it ends: sites get identities of it once all of them know it"
+    )
+}
+
+/// What is to be said of the authority that issues the identities, once it is due.
+pub(super) fn authority_expiry(authority: &Authority, today: Date) -> String {
+    let Authority { number, until, .. } = authority;
+    if days_left(*until, today) < 0 {
+        return format!(
+            "the mesh's certificate authority {number} expired on {until}, and with it the identity of every site; the next push \
+             mints another one"
+        );
+    }
+    format!(
+        "the mesh's certificate authority {number} expires on {until}; the next push mints another one, so that no identity outlives it"
+    )
 }
 
 /// What was minted for a site.

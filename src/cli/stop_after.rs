@@ -43,6 +43,7 @@ fn name(event: &Event) -> Option<&str> {
         Event::Asking { .. } => "asking",
         Event::SettledAs { .. } => "settled",
         Event::Minted { .. } => "minted",
+        Event::MintedAuthority { .. } => "minted-authority",
         Event::MintedIdentity { .. } => "minted-identity",
         Event::Sending { .. } => "sending",
         Event::Waits { .. } => "waits",

@@ -120,6 +120,15 @@ pub fn needs(world: &World<'_>, today: Date) -> Vec<(NodeName, Need)> {
         .collect()
 }
 
+/// Whether a push on `today` mints the mesh's next authority: the one that issues ends too soon, and there are sites that it
+/// issues for. Sites get identities of the next one once all know it.
+#[must_use]
+pub fn needs_authority(world: &World<'_>, today: Date) -> bool {
+    world.mesh.signals.is_some()
+        && world.identities.authorities().are_due(today)
+        && world.mesh.nodes.keys().any(|node| is_site(world, node))
+}
+
 /// Whether a machine is a site without an identity.
 #[must_use]
 pub fn lacks_identity(world: &World<'_>, node: &NodeName) -> bool {
@@ -160,7 +169,7 @@ fn is_blocked(world: &World<'_>, site: &NodeName, identity: &SiteIdentity) -> bo
 pub struct Standing {
     /// The number of the one that it has, or is composed with.
     pub number: u32,
-    /// The day on which that one expires.
+    /// The day on which that one expires, or the authority that issued it.
     #[schemars(with = "String")]
     pub expires: Date,
     /// The newer one that it does not have yet, because others have to know that first.
@@ -196,6 +205,7 @@ pub fn standings(world: &World<'_>) -> BTreeMap<NodeName, Standing> {
     let standing = |site: &NodeName| {
         let newest = world.identities.of(site)?.newest();
         let has = identity(world, site)?;
+        let end = world.identities.authorities().end_of(has);
         let renewal = (has.number != newest.number).then(|| Renewal {
             number: newest.number,
             waits_for: known
@@ -204,11 +214,11 @@ pub fn standings(world: &World<'_>) -> BTreeMap<NodeName, Standing> {
                 .map(|(_, node)| (*node).clone())
                 .filter(|node| node != site)
                 .collect(),
-            goes_on: goes_on_from(has.until),
+            goes_on: goes_on_from(end),
         });
         let standing = Standing {
             number: has.number,
-            expires: has.until,
+            expires: end,
             renewal,
         };
         Some((site.clone(), standing))

@@ -5,6 +5,9 @@
 //! authorities: a machine that acknowledged files with everything up to some serial knows all that was minted until then, so
 //! one number says what a machine of ten thousand admits.
 //!
+//! No identity ends after its issuer: an authority issues only while it outlasts what it issues, and the next one is minted
+//! before that ends.
+//!
 //! Pure: the day and chance are passed in. What a site needs and how it is minted stands in `renewal`.
 
 mod renewal;
@@ -16,6 +19,8 @@ use super::certificate::Key;
 use crate::words::Digest;
 pub use renewal::Identities;
 
+/// How long an identity is good, in days.
+const IDENTITY_DAYS: i64 = 365;
 /// So many days before it expires an identity is renewed: there is no daemon that pushes, so there is time for people to.
 pub const RENEWED_DAYS: i64 = 90;
 /// So many days before the one in use expires, a renewal goes on without those that did not acknowledge it (DESIGN.md,
@@ -160,6 +165,23 @@ impl Authorities {
     #[must_use]
     pub fn newest(&self) -> Option<&Authority> {
         self.all.last()
+    }
+
+    /// Whether the one that issues ends too soon on `today`: a further one is minted while it still outlasts every identity
+    /// that it issues, by as long as renewals take.
+    #[must_use]
+    pub fn are_due(&self, today: Date) -> bool {
+        self.newest().is_some_and(|newest| {
+            days_left(newest.until, today) < IDENTITY_DAYS.saturating_add(RENEWED_DAYS)
+        })
+    }
+
+    /// The day on which an identity ends: who checks the chain refuses it once its authority has expired.
+    #[must_use]
+    pub fn end_of(&self, identity: &Identity) -> Date {
+        let mut all = self.all.iter();
+        let issuer = all.find(|authority| authority.number == identity.authority);
+        issuer.map_or(identity.until, |issuer| issuer.until.min(identity.until))
     }
 
     fn next_serial(&mut self) -> u64 {

@@ -48,6 +48,11 @@ pub enum Event {
         /// Which generation.
         generation: u32,
     },
+    /// The mesh's next certificate authority was minted, since the one before ends; it is on disk.
+    MintedAuthority {
+        /// Which, counted from 1.
+        number: u32,
+    },
     /// A site's identity was minted, or its renewal goes on; it is on disk.
     MintedIdentity {
         /// Whose.

@@ -8,17 +8,36 @@ use std::collections::BTreeSet;
 use super::PushError;
 use super::event::Event;
 use super::run::Run;
-use crate::compose::identities::{in_use, needed, needs};
+use crate::compose::identities::{in_use, needed, needs, needs_authority};
 use crate::provision::Need;
 use crate::store::Change;
 use crate::words::NodeName;
 
 impl Run<'_> {
+    /// Mints the mesh's next authority if it needs one: first of all, so that what is minted besides is issued by one that
+    /// outlasts it.
+    fn mint_authority(&mut self) -> Result<(), PushError> {
+        let today = self.orders.today;
+        let is_due = self.state.identities.authorities().are_due(today);
+        if !is_due || !needs_authority(&self.world(), today) {
+            return Ok(());
+        }
+        let identities = &mut self.state.edit().identities;
+        let minted = identities.renew_due_authority(&self.mesh.name, today, self.chance)?;
+        let authorities = identities.authorities().clone();
+        self.commit(vec![Change::Authorities(authorities)])?;
+        if let Some(number) = minted {
+            (self.hear)(Event::MintedAuthority { number });
+        }
+        Ok(())
+    }
+
     /// Gives every site the identity that it needs, and has it on disk.
     pub(super) fn mint_identities(&mut self) -> Result<(), PushError> {
         if self.mesh.signals.is_none() {
             return Ok(());
         }
+        self.mint_authority()?;
         let wanted = needs(&self.world(), self.orders.today);
         if wanted.is_empty() {
             return Ok(());

@@ -22,6 +22,11 @@ pub(super) fn rotate_sites(context: &mut Context, sites: &[String]) -> crate::cl
     let mut writing = context.writing("rotate", Duration::ZERO)?;
     let chosen = context.choose(&writing.folder, &writing.loaded.mesh, sites)?;
     let (mut changes, mut changed) = (Vec::new(), Vec::new());
+    let authority = |writing: &Writing| {
+        let newest = writing.state.identities.authorities().newest();
+        newest.map(|newest| newest.number)
+    };
+    let before = authority(&writing);
     for site in chosen {
         may_be_renewed(&writing, &site)?;
         let mesh = &writing.loaded.mesh.name;
@@ -34,6 +39,8 @@ pub(super) fn rotate_sites(context: &mut Context, sites: &[String]) -> crate::cl
         changes.push(Change::Identity(site.clone(), identity.clone()));
         changed.push(Changed::RotatedSite { site, number });
     }
+    let minted = authority(&writing).filter(|number| Some(*number) != before);
+    changed.extend(minted.map(|number| Changed::RotatedAuthority { number }));
     finish(context, writing, changes, changed)
 }
 

@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
-use crate::cli::view::{FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView};
+use crate::cli::view::{AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView};
 use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
@@ -84,7 +84,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         .any(|(node, stands)| is_chosen(node) && stands.is_to_be_mended());
     let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
     if context.ui.json {
-        let mut view = view(&reading, standings);
+        let mut view = view(&reading, context.today, standings);
         view.running = context.running(&reading.folder);
         context.ui.json(&view, false)?;
     } else {
@@ -201,7 +201,13 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
 fn due(world: &World<'_>, today: Date) -> BTreeSet<NodeName> {
     let needs = identities::needs(world, today).into_iter();
     let renewed = needs.filter(|(_, need)| *need != Need::First);
-    renewed.map(|(site, _)| site).collect()
+    let renewed = renewed.map(|(site, _)| site);
+    if !identities::needs_authority(world, today) {
+        return renewed.collect();
+    }
+    // Every identity is issued anew by the next authority.
+    let sites = identities::standings(world).into_keys();
+    renewed.chain(sites).collect()
 }
 
 /// Finds what blocks each provider that somebody waits for.
@@ -240,7 +246,17 @@ fn block(context: &Context, world: &World<'_>, found: &mut BTreeMap<NodeName, St
     }
 }
 
-fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) -> StatusView {
+fn view(
+    reading: &Reading,
+    today: Date,
+    standings: impl Iterator<Item = (NodeName, Stands)>,
+) -> StatusView {
+    let authorities = reading.state.identities.authorities();
+    let authority = authorities.newest().map(|newest| AuthorityView {
+        number: newest.number,
+        expires: newest.until,
+        due: authorities.are_due(today),
+    });
     let machines = standings
         .map(|(node, stands)| {
             let machine = reading.state.fleet.get(&node);
@@ -283,6 +299,7 @@ fn view(reading: &Reading, standings: impl Iterator<Item = (NodeName, Stands)>) 
             .signals
             .as_ref()
             .map(|_| phrases::gossip(mesh).is_none()),
+        authority: authority.filter(|_| mesh.signals.is_some()),
         machines,
     }
 }

@@ -43,6 +43,16 @@ pub enum PushEvent {
     Minted(MintView),
     /// Of a dry run: an account would be minted.
     WouldMint(MintView),
+    /// The mesh's next certificate authority was minted, since the one before ends; it is on disk.
+    MintedAuthority {
+        /// Which, counted from 1.
+        number: u32,
+    },
+    /// Of a dry run: the mesh's next certificate authority would be minted.
+    WouldMintAuthority {
+        /// Which, counted from 1.
+        number: u32,
+    },
     /// A site's identity was minted, or its renewal goes on; it is on disk.
     MintedIdentity(IdentityView),
     /// Of a dry run: a site's identity would be minted.
@@ -234,6 +244,8 @@ impl PushEvent {
                     generation,
                 })
             }
+            Event::MintedAuthority { number } if dry_run => Self::WouldMintAuthority { number },
+            Event::MintedAuthority { number } => Self::MintedAuthority { number },
             Event::MintedIdentity { site, number, need } => {
                 let told = if dry_run {
                     Self::WouldMintIdentity

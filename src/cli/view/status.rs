@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::civil::Date;
+
 use super::problem::FailureView;
 use super::waiting::WaitingView;
 use crate::compose::identities::Standing;
@@ -23,8 +25,23 @@ pub struct StatusView {
     /// Whether signals cross sites; absent: the mesh declares none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals_cross: Option<bool>,
+    /// The certificate authority that issues the identities of the sites; absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authority: Option<AuthorityView>,
     /// The machines, declared or not, in order of name.
     pub machines: Vec<MachineView>,
+}
+
+/// The certificate authority of a mesh.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct AuthorityView {
+    /// Which, counted from 1.
+    pub number: u32,
+    /// The day on which it expires.
+    #[schemars(with = "String")]
+    pub expires: Date,
+    /// Whether that is so soon that the next push mints another one.
+    pub due: bool,
 }
 
 /// How one machine stands.

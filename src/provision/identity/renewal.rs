@@ -9,15 +9,14 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
 
 use super::{
-    Authorities, Authority, GOES_ON_DAYS, Identity, Need, RENEWED_DAYS, SiteIdentity, days_left,
+    Authorities, Authority, GOES_ON_DAYS, IDENTITY_DAYS, Identity, Need, RENEWED_DAYS, SiteIdentity,
+    days_left,
 };
 use crate::provision::certificate::{self, CertificateError, Key, Validity};
 use crate::words::{Chance, MeshName, NodeName};
 
 /// How long an authority is good, in days: ten years.
 const AUTHORITY_DAYS: i64 = 3650;
-/// How long an identity is good, in days.
-const IDENTITY_DAYS: i64 = 365;
 
 /// All identities of a mesh, and its authorities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,13 +76,15 @@ impl Identities {
         if let Some(used) = used
             && used.number != newest.number
         {
-            let is_due = days_left(used.until, today) < GOES_ON_DAYS && !newest.goes_on;
+            let end = self.authorities.end_of(used);
+            let is_due = days_left(end, today) < GOES_ON_DAYS && !newest.goes_on;
             return is_due.then_some(Need::GoesOn);
         }
         let is_reissued = self.authorities.newest().is_some_and(|authority| {
             authority.number != newest.authority && is_known(authority.serial)
         });
-        (is_reissued || days_left(newest.until, today) < RENEWED_DAYS).then_some(Need::Renewal)
+        let end = self.authorities.end_of(newest);
+        (is_reissued || days_left(end, today) < RENEWED_DAYS).then_some(Need::Renewal)
     }
 
     /// Gives a site what it needs; draws an authority where there is none.
@@ -110,7 +111,8 @@ impl Identities {
         self.renew(mesh, site, today, chance)
     }
 
-    /// `grid rotate --site`: a further generation of a site's identity, whatever it needs.
+    /// `grid rotate --site`: a further generation of a site's identity, whatever it needs. Where the authority is due, a
+    /// further one is minted first, and issues it.
     ///
     /// # Errors
     /// When a certificate cannot be made.
@@ -121,6 +123,7 @@ impl Identities {
         today: Date,
         chance: &mut dyn Chance,
     ) -> Result<(), CertificateError> {
+        self.renew_due_authority(mesh, today, chance)?;
         let serial = self.authorities.next_serial();
         let Some(authority) = self.authorities.newest() else {
             return Ok(()); // there is no site without an authority
@@ -152,6 +155,23 @@ impl Identities {
             }
         }
         Ok(())
+    }
+
+    /// Mints a further authority if the one that issues is due on `today`; its number.
+    ///
+    /// # Errors
+    /// When its certificate cannot be made.
+    pub fn renew_due_authority(
+        &mut self,
+        mesh: &MeshName,
+        today: Date,
+        chance: &mut dyn Chance,
+    ) -> Result<Option<u32>, CertificateError> {
+        if !self.authorities.are_due(today) {
+            return Ok(None);
+        }
+        self.renew_authority(mesh, today, chance)?;
+        Ok(self.authorities.newest().map(|newest| newest.number))
     }
 
     /// `grid rotate --ca`: a further authority beside the older ones. Sites get identities of it once all have it.
@@ -273,6 +293,53 @@ mod tests {
         assert!(all.of(&site()).unwrap().newest().goes_on);
         assert_eq!(all.need(&site(), before(13), Some(1), known), None);
         assert_eq!(all.need(&site(), before(13), Some(2), known), None);
+    }
+
+    #[test]
+    fn an_authority_is_renewed_while_it_outlasts_what_it_issues_and_no_identity_ends_after_its_issuer() {
+        let (mut all, mesh) = minted();
+        let mut chance = Counting(3);
+        let until = all.authorities().newest().unwrap().until;
+        let before = |days: i64| until.checked_sub(days.days()).unwrap();
+        assert!(!all.authorities().are_due(before(365 + 90)));
+        let early = all.renew_due_authority(&mesh, before(365 + 90), &mut chance);
+        assert_eq!(early, Ok(None));
+        let due = all.renew_due_authority(&mesh, before(365 + 89), &mut chance);
+        assert_eq!(due, Ok(Some(2)));
+        assert!(!all.authorities().are_due(before(365 + 89)));
+
+        // By hand too, and however late: who issues is minted first.
+        for late in [before(200), before(1), before(-1), before(-5000)] {
+            let (mut all, mesh) = minted();
+            all.renew(&mesh, &site(), late, &mut chance).unwrap();
+            let newest = all.of(&site()).unwrap().newest();
+            assert_eq!(newest.authority, 2);
+            let issuer = all.authorities().newest().unwrap();
+            assert!(newest.until < issuer.until, "{late}");
+            assert_eq!(all.authorities().end_of(newest), newest.until);
+        }
+    }
+
+    #[test]
+    fn an_identity_that_outlives_its_issuer_counts_as_long_as_that() {
+        let (mut all, mesh) = minted();
+        let mut authorities = all.authorities().clone();
+        let ends = date(2026, 6, 1);
+        for authority in &mut authorities.all {
+            authority.until = ends; // as older versions of grid left it
+        }
+        all.set_authorities(authorities);
+        let identity = all.of(&site()).unwrap().newest().clone();
+        assert_eq!(all.authorities().end_of(&identity), ends);
+        let before = |days: i64| ends.checked_sub(days.days()).unwrap();
+        let need = |all: &Identities, today| all.need(&site(), today, Some(1), |_| false);
+        assert_eq!(need(&all, before(90)), None);
+        assert_eq!(need(&all, before(89)), Some(Need::Renewal));
+        let mut chance = Counting(5);
+        all.mint(&mesh, &site(), Need::Renewal, before(80), &mut chance)
+            .unwrap();
+        assert_eq!(need(&all, before(14)), None);
+        assert_eq!(need(&all, before(13)), Some(Need::GoesOn));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::cli::phrases::{self, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{SiteDiffView, SiteEffect, SitesDiffView};
 use crate::compose::World;
-use crate::compose::identities::{blocking, needs};
+use crate::compose::identities::{blocking, needs, needs_authority};
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::Sent;
 use crate::compose::site::{self as composed, Wanted};
@@ -89,6 +89,10 @@ fn mint_in_memory(
 ) -> Result<BTreeMap<NodeName, Need>, CommandError> {
     if mesh.signals.is_none() {
         return Ok(BTreeMap::new());
+    }
+    if needs_authority(&state.world(mesh), context.today) {
+        let identities = &mut state.identities;
+        identities.renew_due_authority(&mesh.name, context.today, &mut SystemChance)?;
     }
     let wanted = needs(&state.world(mesh), context.today);
     for (site, need) in &wanted {

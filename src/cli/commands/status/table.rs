@@ -14,6 +14,7 @@ use crate::cli::phrases::{self, count};
 use crate::cli::summary::fences;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
+use crate::compose::identities::needs_authority;
 use crate::mesh::Mesh;
 use crate::push::Reason;
 use crate::words::NodeName;
@@ -264,6 +265,15 @@ pub(super) fn table(
             "this mesh was called {old} when it was last sent to {}: a push refuses to go on under the new name, and says why",
             phrases::list(nodes)
         )));
+    }
+    let authorities = reading.state.identities.authorities();
+    if let Some(newest) = authorities.newest()
+        && authorities.are_due(context.today)
+        && needs_authority(&reading.state.world(mesh), context.today)
+    {
+        let said = phrases::authority_expiry(newest, context.today);
+        let note = Line::new().look(Look::Warn, "note: ").plain(said);
+        context.ui.note(&note);
     }
     if let Some(what) = phrases::gossip(mesh) {
         context
