@@ -1410,3 +1410,159 @@ fn settings_of_the_daemons_and_what_metrics_mean_say_what_would_be_right() {
         assert!(errors.contains(part), "{part} is not in {errors}");
     }
 }
+
+const SITES: &str = "[mesh]\nname = \"prod\"\n[signals]\nmode = \"poll\"\n";
+
+#[test]
+fn what_no_site_can_be_is_told_with_its_place_all_at_once() {
+    let pin = "ab".repeat(32);
+    let colons = "AB:".repeat(31) + "AB";
+    let text = format!(
+        "{SITES}[nodes.a]\naddress = \"10.0.0.1\"\npins = [\"{pin}\"]\n\
+         [nodes.b]\naddress = \"fe80::1%eth0\"\npins = [\"{colons}\"]\n\
+         [nodes.c]\naddress = \"127.1\"\n[nodes.d]\naddress = \"10.0.0.256\"\n\
+         [nodes.e]\naddress = \"::ffff:127.0.0.1\"\n[nodes.f]\naddress = \"0.0.0.0\"\n\
+         [nodes.g]\naddress = \"169.254.169.254\"\n[nodes.h]\naddress = \"ff02::1\"\n\
+         [nodes.i]\naddress = \"::ffff:10.0.0.1\"\n[nodes.j]\naddress = \"Atlas.example.org\"\n\
+         [nodes.k]\naddress = \"atlas.example.org\"\n\
+         [nodes.l]\naddress = \"10.0.0.9\"\npins = [\"{}\", \"{}\"]\n[nodes.10]\n",
+        "cd".repeat(32),
+        "CD".repeat(32)
+    );
+    insta::assert_snapshot!(errors(&text), @r#"
+    mesh.toml:9:11: the other sites cannot reach b at "fe80::1%eth0"
+      9 | address = "fe80::1%eth0"
+        |           ^^^^^^^^^^^^^^
+        = a zone is the name of an interface on one machine only: write an address that holds on all of them
+
+    mesh.toml:10:9: b and a have the same pin, and a certificate is one site's
+      10 | pins = ["AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB"]
+         |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         = write the SHA-256 of b's own certificate; a has it at mesh.toml:7
+
+    mesh.toml:12:11: the other sites cannot reach c at "127.1"
+      12 | address = "127.1"
+         |           ^^^^^^^
+         = write an IP address whole, four numbers up to 255 or an IPv6 address, or a DNS name, whose last part is no number
+
+    mesh.toml:14:11: the other sites cannot reach d at "10.0.0.256"
+      14 | address = "10.0.0.256"
+         |           ^^^^^^^^^^^^
+         = write an IP address whole, four numbers up to 255 or an IPv6 address, or a DNS name, whose last part is no number
+
+    mesh.toml:16:11: ::ffff:127.0.0.1 is loopback, link-local, unspecified, of no one machine or of a cloud's metadata: no site polls e there
+      16 | address = "::ffff:127.0.0.1"
+         |           ^^^^^^^^^^^^^^^^^^
+         = write the address at which the other sites reach it; for a trial, `special_addresses = true` in `[signals.settings]` admits this one
+
+    mesh.toml:18:11: 0.0.0.0 is loopback, link-local, unspecified, of no one machine or of a cloud's metadata: no site polls f there
+      18 | address = "0.0.0.0"
+         |           ^^^^^^^^^
+         = write the address at which the other sites reach it; for a trial, `special_addresses = true` in `[signals.settings]` admits this one
+
+    mesh.toml:20:11: 169.254.169.254 is loopback, link-local, unspecified, of no one machine or of a cloud's metadata: no site polls g there
+      20 | address = "169.254.169.254"
+         |           ^^^^^^^^^^^^^^^^^
+         = write the address at which the other sites reach it; for a trial, `special_addresses = true` in `[signals.settings]` admits this one
+
+    mesh.toml:22:11: ff02::1 is loopback, link-local, unspecified, of no one machine or of a cloud's metadata: no site polls h there
+      22 | address = "ff02::1"
+         |           ^^^^^^^^^
+         = write the address at which the other sites reach it; for a trial, `special_addresses = true` in `[signals.settings]` admits this one
+
+    mesh.toml:24:11: i and a are sites at one address, ::ffff:10.0.0.1, and all sites of a mesh listen at one port
+      24 | address = "::ffff:10.0.0.1"
+         |           ^^^^^^^^^^^^^^^^^
+         = give each the address of a machine of its own; a is at mesh.toml:6
+
+    mesh.toml:28:11: k and j are sites at one address, atlas.example.org, and all sites of a mesh listen at one port
+      28 | address = "atlas.example.org"
+         |           ^^^^^^^^^^^^^^^^^^^
+         = give each the address of a machine of its own; j is at mesh.toml:26
+
+    mesh.toml:31:77: this pin stands here twice
+      31 | …dcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd", "CDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCDCD"]
+         |                                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         = write it once: the second one is that of a certificate that is to come
+
+    mesh.toml:32:8: the other sites cannot reach 10 at "10"
+      32 | [nodes.10]
+         |        ^^
+         = write an IP address whole, four numbers up to 255 or an IPv6 address, or a DNS name, whose last part is no number
+    "#);
+}
+
+#[test]
+fn special_addresses_are_said_to_be_meant_or_are_nobodys_peers() {
+    let right = |signals: &str, nodes: &str| {
+        let text = format!("[mesh]\nname = \"prod\"\n[signals]\n{signals}\n{nodes}");
+        let folder = Folder::new(&[("mesh.toml", &text)]);
+        folder.load().unwrap_or_else(|wrong| panic!("{wrong}"));
+    };
+    let two = "[nodes.a]\naddress = \"127.0.0.1\"\n[nodes.b]\naddress = \"127.0.0.2\"\n";
+    right(
+        "mode = \"poll\"\nsettings = { special_addresses = true }",
+        two,
+    );
+    right("mode = \"gossip\"", two);
+    right("mode = \"poll\"", "[nodes.a]\naddress = \"127.0.0.1\"\n");
+    // Without sites, an address is whatever ssh makes of it.
+    let none = "[mesh]\nname = \"prod\"\n[nodes.a]\naddress = \"127.1\"\n[nodes.b]\naddress = \"fe80::1%eth0\"\n";
+    Folder::new(&[("mesh.toml", none)]).load().unwrap();
+}
+
+#[test]
+fn all_settings_that_contradict_each_other_or_the_contract_are_told_at_once() {
+    let text = format!(
+        "{SITES}state = \"/var/{{node}}\"\nport = 9092\nmetrics_port = 9092\n[signals.settings]\n\
+         poll_interval_ms = 300000\nscrape_interval_ms = 600000\npoll_total_ms = 4000\n\
+         scrape_timeout_ms = 700000\nsite_connections = 300\n[nodes.a]\naddress = \"10.0.0.1\"\n"
+    );
+    insta::assert_snapshot!(errors(&text), @r#"
+    mesh.toml:5:9: `state` is the same on every machine: nothing in braces is filled in
+      5 | state = "/var/{node}"
+        |         ^^^^^^^^^^^^^
+        = leave it out, for `/var/lib/grid-site/<mesh>`, or write the path whole
+
+    mesh.toml:7:16: the sites listen at port 9092, so that they cannot show their own metrics there
+      7 | metrics_port = 9092
+        |                ^^^^
+        = leave `metrics_port` out, for 9092, or write another one
+
+    mesh.toml:9:20: poll_interval_ms = 300000, and what is read lives 120000 ms: signals would be missing in between, so it is less than that
+      9 | poll_interval_ms = 300000
+        |                    ^^^^^^
+
+    mesh.toml:10:22: scrape_interval_ms = 600000, and what is read lives 120000 ms: signals would be missing in between, so it is less than that
+      10 | scrape_interval_ms = 600000
+         |                      ^^^^^^
+
+    mesh.toml:11:17: poll_attempt_ms = 5000 is more than poll_total_ms = 4000, within which it ends
+      11 | poll_total_ms = 4000
+         |                 ^^^^
+
+    mesh.toml:12:21: scrape_timeout_ms = 700000 is more than scrape_interval_ms = 600000, within which it ends
+      12 | scrape_timeout_ms = 700000
+         |                     ^^^^^^
+
+    mesh.toml:13:20: site_connections = 300 is more than peers have in all: connections = 256, 8 of them kept for local callers
+      13 | site_connections = 300
+         |                    ^^^
+    "#);
+    let text = format!(
+        "{SITES}[signals.settings]\nhandshake_ms = 1\npoll_attempts = 0\nconnections = 8\n[nodes.a]\n"
+    );
+    insta::assert_snapshot!(errors(&text), @"
+    mesh.toml:6:16: handshake_ms = 1 is not between 100 and 86400000
+      6 | handshake_ms = 1
+        |                ^
+
+    mesh.toml:7:17: poll_attempts = 0 is not between 1 and 16
+      7 | poll_attempts = 0
+        |                 ^
+
+    mesh.toml:8:15: local_connections = 8 leaves nothing of connections = 8 for peers
+      8 | connections = 8
+        |               ^
+    ");
+}

@@ -48,10 +48,10 @@ impl Controller {
         let grid = env!("CARGO_BIN_EXE_grid");
         let state = self.site.folder().join("state");
         let text = format!(
-            "[mesh]\nname = \"prod\"\n[signals]\nmode = \"poll\"\nstate = {state:?}\n\
+            "[mesh]\nname = \"prod\"\n[signals]\nmode = \"poll\"\nstate = {state:?}\nsettings = {{ special_addresses = true }}\n\
              check = [{grid:?}, \"site\", \"check\", \"--config\", \"{{release}}/site.toml\"]\n\
              [nodes.atlas]\naddress = \"127.0.0.1\"\nport = {}\ncourier = {courier:?}\n{login}\n\
-             [nodes.borealis]\naddress = \"127.0.0.1\"\nport = 1\nuser = \"root\"\n",
+             [nodes.borealis]\naddress = \"127.0.0.2\"\nport = 1\nuser = \"root\"\n",
             self.sshd.port
         );
         self.bench.file("mesh.toml", &text);

@@ -272,9 +272,7 @@ fn under_spiffe_a_renewal_waits_until_all_trust_the_authority_that_issued_it() {
 #[test]
 fn in_twenty_years_of_pushes_no_identity_outlives_its_authority_and_no_push_is_more_than_one() {
     for trust in ["pin", "spiffe"] {
-        let mut bed = Bed::new(&format!(
-            "[signals]\nmode = \"poll\"\ntrust = \"{trust}\""
-        ));
+        let mut bed = Bed::new(&format!("[signals]\nmode = \"poll\"\ntrust = \"{trust}\""));
         let mut today = TODAY;
         for _ in 0..100 {
             let (_, report) = bed.push(today);
@@ -288,13 +286,19 @@ fn in_twenty_years_of_pushes_no_identity_outlives_its_authority_and_no_push_is_m
             for (site, identity) in state.identities.iter() {
                 assert_eq!(identity.newest().authority, issuer.number);
                 assert!(identity.newest().until <= issuer.until, "{site} {today}");
-                assert!(days_left(identity.newest().until, today) >= 90, "{site} {today}");
+                assert!(
+                    days_left(identity.newest().until, today) >= 90,
+                    "{site} {today}"
+                );
             }
             today = today.checked_add(75.days()).unwrap();
         }
         let authorities = bed.store.load().unwrap();
         let newest = authorities.identities.authorities().newest().unwrap();
-        assert_eq!(newest.number, 3, "ten years each, fifteen months before the end");
+        assert_eq!(
+            newest.number, 3,
+            "ten years each, fifteen months before the end"
+        );
     }
 }
 
@@ -323,7 +327,10 @@ fn a_due_authority_is_minted_by_a_push_and_issues_once_the_machine_on_hold_knows
     assert_eq!(report.verdict(), Verdict::Done, "{rounds:?}");
     let state = bed.store.load().unwrap();
     let newest = state.identities.authorities().newest().unwrap();
-    assert_eq!((newest.number, state.identities.authorities().all().len()), (2, 1));
+    assert_eq!(
+        (newest.number, state.identities.authorities().all().len()),
+        (2, 1)
+    );
     for on in all() {
         let identity = state.identities.of(&node(&on)).unwrap();
         assert_eq!(identity.newest().authority, 2);

@@ -80,7 +80,7 @@ fn a_push_waits_until_the_daemon_runs_as_declared_and_a_changed_mode_is_taken_up
 fn two_sites() -> Bench {
     let bench = Bench::new("[mesh]\nname = \"prod\"\n");
     let declaration = format!(
-        "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\naddress = \"127.0.0.1\"\n\
+        "[mesh]\nname = \"prod\"\n[signals]\ncheck = [\"true\"]\n[defaults]\ncourier = \"local\"\n\
          [nodes.atlas]\nroot = {:?}\n[nodes.borealis]\nroot = {:?}\n",
         bench.path("atlas"),
         bench.path("borealis")
@@ -178,4 +178,72 @@ fn status_says_when_an_identity_expires_and_for_whom_its_renewal_waits() {
 
     let status = bench.grid_at("+400d", &["status"]).exits(0).all();
     assert!(status.contains("its identity expired on "), "{status}");
+}
+
+#[test]
+fn an_authority_that_ends_is_told_and_minted_anew_by_a_push_while_identities_still_hold() {
+    let bench = two_sites();
+    bench.grid(&["push", "--all"]).exits(0);
+    let status = bench.grid_at("+3190d", &["status"]).exits(0).all();
+    assert!(!status.contains("certificate authority"), "{status}");
+    // Ten years less a year, less the 90 days from which on identities are renewed.
+    let at = |arguments: &[&str], exit| bench.grid_at("+3200d", arguments).exits(exit);
+    let status = at(&["status", "--exit-code"], 6).all();
+    assert!(
+        status.contains("note: the mesh's certificate authority 1 expires on ")
+            && status.contains("the next push mints another one"),
+        "{status}"
+    );
+    let view: serde_json::Value =
+        serde_json::from_slice(at(&["status", "--json"], 0).raw()).unwrap();
+    assert_eq!(view["authority"]["number"], 1);
+    assert_eq!(view["authority"]["due"], true);
+    let dry = at(&["push", "--behind", "--dry-run"], 0).all();
+    assert!(dry.contains("to mint  certificate authority 2"), "{dry}");
+    let diff = at(&["signals", "diff"], 0).all();
+    assert!(diff.contains("the mesh's authorities"), "{diff}");
+
+    // By hand, long after: who issues is minted first.
+    let rotated = at(&["rotate", "--site", "atlas"], 0).all();
+    assert!(
+        rotated.contains("minted the identity of the site atlas, number 2")
+            && rotated.contains("minted certificate authority 2"),
+        "{rotated}"
+    );
+    let pushed = at(&["push", "--behind"], 0).all();
+    assert!(
+        !pushed.contains("minted   certificate authority"),
+        "{pushed}"
+    );
+    let status = at(&["status", "--exit-code"], 0).all();
+    assert!(!status.contains("certificate authority"), "{status}");
+    for name in ["atlas", "borealis"] {
+        let site = bench.path(name).join("current/services/site");
+        let verified = std::process::Command::new("openssl")
+            .args(["verify", "-attime", "2095200000", "-CAfile"])
+            .arg(site.join("authorities.pem"))
+            .arg(site.join("identity.pem"))
+            .output()
+            .unwrap();
+        assert!(verified.status.success(), "{verified:?}");
+    }
+}
+
+#[test]
+fn what_the_shipped_unit_cannot_do_is_noted_by_check() {
+    let bench = two_sites();
+    let check = bench.grid(&["check"]).exits(0).all();
+    assert!(!check.contains("grid-site.service"), "{check}");
+    bench.edit(
+        "[signals]\n",
+        "[signals]\nport = 443\nmetrics_port = 92\nstate = \"/srv/site\"\n",
+    );
+    let check = bench.grid(&["check"]).exits(0).all();
+    for told in [
+        "`port` is 443",
+        "`metrics_port` is 92",
+        "`state` is /srv/site",
+    ] {
+        assert!(check.contains(told), "{told}: {check}");
+    }
 }

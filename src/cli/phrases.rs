@@ -116,6 +116,37 @@ pub(super) fn gossip(mesh: &Mesh) -> Option<&'static str> {
     )
 }
 
+/// Below it the unit for systemd lets the daemon write (`StateDirectory` in packaging/grid-site.service).
+const UNIT_STATE: &str = "/var/lib/grid-site/";
+/// From it on the unit lets the daemon listen, which has no capability to do so below.
+const UNIT_PORT: u16 = 1024;
+
+/// What is declared of sites that a daemon of another supervisor can do, and that of packaging/grid-site.service cannot.
+pub(super) fn not_by_our_unit(mesh: &Mesh) -> Vec<String> {
+    let Some(signals) = &mesh.signals else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    let ports = [
+        ("port", signals.port),
+        ("metrics_port", signals.metrics_port),
+    ];
+    for (key, port) in ports.into_iter().filter(|(_, port)| *port < UNIT_PORT) {
+        notes.push(format!(
+            "`{key}` is {port}: packaging/grid-site.service lets the daemon listen from {UNIT_PORT} on, so that one needs \
+             `AmbientCapabilities=CAP_NET_BIND_SERVICE` and the same in `CapabilityBoundingSet`"
+        ));
+    }
+    let state = signals.state.as_str();
+    if !state.starts_with(UNIT_STATE) {
+        notes.push(format!(
+            "`state` is {state}: packaging/grid-site.service lets the daemon write below {UNIT_STATE} only, so that one needs \
+             `ReadWritePaths={state}`, and the folder"
+        ));
+    }
+    notes
+}
+
 /// What a renewal waits for.
 pub(super) fn renewal(renewal: &Renewal) -> String {
     format!(

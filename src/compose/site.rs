@@ -257,6 +257,7 @@ fn config(world: &World<'_>, node: &Node, signals: &Signals) -> Result<Site, Com
     site.mode = signals.mode.unwrap_or_default();
     site.trust = signals.trust();
     site.port = signals.port;
+    site.metrics.set_port(signals.metrics_port);
     site.settings = signals.settings.clone();
     if let Some(files) = &node.site {
         site.identity.certificate = MachinePath::At(files.certificate.clone());

@@ -16,7 +16,7 @@ use super::place::{At, Place, Problem};
 use super::reader::read;
 use super::source::Sources;
 use super::text::Versions;
-use super::{check, consumption, raw, service, signals, syntax};
+use super::{check, check_sites, consumption, raw, service, signals, syntax};
 use crate::words::{Digest, MeshName, NameError, NodeName, SecretName};
 
 /// A declaration as it was read.
@@ -93,6 +93,10 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
     if parsed.whole {
         service::assign(&mut drafts, &machines, &mut problems);
         consumption::read_all(&mut drafts, &mut problems);
+        check_sites::pins(&machines, &sources, &mut problems);
+        if let Some(signals) = &signals {
+            check_sites::places(&machines, signals, &sources, &mut problems);
+        }
         let has_signals = items.signals.is_some();
         check::all(
             &drafts,

@@ -31,6 +31,10 @@ pub(super) struct Machines {
     pub nodes: BTreeMap<NodeName, Node>,
     /// Where each is declared; those that are wrong too.
     pub declared: BTreeMap<NodeName, Place>,
+    /// Where the address of each is written, if it is.
+    pub addresses: BTreeMap<NodeName, Place>,
+    /// The pins that are written, and where, in order of name.
+    pub pins: Vec<(NodeName, Vec<(Digest, Place)>)>,
     /// Those that are on hold by `[defaults]`.
     pub held_by_default: BTreeSet<NodeName>,
     /// Who carries a tag.
@@ -50,6 +54,7 @@ impl Machines {
             .unwrap_or_default();
         // In order of name, so that the maps are made at once and not searched.
         let (mut declared, mut nodes) = (Vec::new(), Vec::new());
+        let (mut addresses, mut written_pins) = (Vec::new(), Vec::new());
         let mut held_by_default = BTreeSet::new();
         let mut tagged: BTreeMap<Tag, Vec<NodeName>> = BTreeMap::new();
         for (name, input) in &items.nodes {
@@ -66,6 +71,12 @@ impl Machines {
                 let carriers = tagged.entry(tag.clone()).or_default();
                 carriers.push(name.clone());
             }
+            if let Some(address) = &raw.address {
+                addresses.push((name.clone(), address.place));
+            }
+            if let Some(pins) = &raw.pins {
+                written_pins.push((name.clone(), placed_pins(pins, problems)));
+            }
             if let Some(node) = node(name.clone(), input.key, raw, surroundings, problems) {
                 nodes.push((name, node));
             }
@@ -73,6 +84,8 @@ impl Machines {
         Self {
             nodes: nodes.into_iter().collect(),
             declared: declared.into_iter().collect(),
+            addresses: addresses.into_iter().collect(),
+            pins: written_pins,
             held_by_default,
             tagged,
         }
@@ -106,7 +119,7 @@ fn node(
     let courier = raw.courier.unwrap_or(CourierKind::Ssh);
     Some(Node {
         name,
-        address: raw.address.map(|host| host.0),
+        address: raw.address.map(|host| host.value.0),
         port: raw.port.map(|port| port.0),
         user: raw.user.map(|login| login.0),
         identity: raw.identity.map(|path| identity(&path.value, surroundings)),
@@ -136,7 +149,7 @@ fn node(
                 until: hold.until.map(|day| day.0),
             },
         }),
-        pins: pins(raw.pins, problems),
+        pins: pins(raw.pins),
         site: raw.site.and_then(|site| site_files(site, problems)),
         location: Location {
             region: raw.region,
@@ -211,10 +224,13 @@ fn site_files(raw: At<raw::SiteFiles>, problems: &mut Vec<Problem>) -> Option<Si
 }
 
 /// The pins of a site whose identity is made elsewhere.
-fn pins(raw: Option<At<Vec<Pin>>>, problems: &mut Vec<Problem>) -> BTreeSet<Digest> {
-    let Some(raw) = raw else {
-        return BTreeSet::new();
-    };
+fn pins(raw: Option<At<Vec<At<Pin>>>>) -> BTreeSet<Digest> {
+    let raw = raw.map(|raw| raw.value).unwrap_or_default();
+    raw.into_iter().map(|pin| pin.value.0).collect()
+}
+
+/// Where each pin stands; one site has at most two.
+fn placed_pins(raw: &At<Vec<At<Pin>>>, problems: &mut Vec<Problem>) -> Vec<(Digest, Place)> {
     if !(1..=MOST_PINS).contains(&raw.value.len()) {
         problems.push(Problem::new(
             raw.place,
@@ -222,7 +238,8 @@ fn pins(raw: Option<At<Vec<Pin>>>, problems: &mut Vec<Problem>) -> BTreeSet<Dige
             "leave `pins` out where grid makes the identity",
         ));
     }
-    raw.value.into_iter().map(|pin| pin.0).collect()
+    let pins = raw.value.iter();
+    pins.map(|pin| (pin.value.0, pin.place)).collect()
 }
 
 /// A key file as it can be opened: `~/` is the operator's home, and what is relative is so to the

@@ -6,6 +6,7 @@
 mod at;
 mod check;
 mod check_paths;
+mod check_sites;
 mod circle;
 mod consumption;
 mod declaration;

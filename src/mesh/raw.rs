@@ -99,7 +99,7 @@ pub(super) struct Secret {
 pub(super) struct Node {
     /// A host name or an address (IPv6 without brackets); absent: the machine's name, through
     /// ssh_config and DNS.
-    pub address: Option<Host>,
+    pub address: Option<At<Host>>,
     /// The port of its sshd; absent: as ssh_config says, else 22.
     pub port: Option<Port>,
     /// The login; absent: as ssh_config says, else your own.
@@ -123,7 +123,7 @@ pub(super) struct Node {
     pub hold: Option<Hold>,
     /// The pins of its site, at most two, where its identity is made elsewhere: the SHA-256 of its certificate, 64
     /// hexadecimal digits. Grid then sends it no site, unless `site` says where the identity lies on it.
-    pub pins: Option<At<Vec<Pin>>>,
+    pub pins: Option<At<Vec<At<Pin>>>>,
     /// The region that its site is in; absent: that of `[signals]`.
     pub region: Option<Region>,
     /// The zone that its site is in; absent: that of `[signals]`, unless the machine names a region.

@@ -16,7 +16,9 @@ use super::raw;
 use super::reader::read as read_into;
 use super::service::limits;
 use super::text::LocalPath;
-use crate::words::{AbsolutePath, ApiGeneration, Command, MeshName, PeerTrust, SIGNALS_PORT, Seed};
+use crate::words::{
+    AbsolutePath, ApiGeneration, Command, METRICS_PORT, MeshName, PeerTrust, SIGNALS_PORT, Seed,
+};
 
 /// The service that a site is delivered as; a declaration with `[signals]` has no other of this name.
 pub const SERVICE: &str = "site";
@@ -50,16 +52,14 @@ pub(super) fn read(
     let table = table.ok()?;
     let raw = read_into::<raw::Signals>(table, problems)?;
     let settings = raw.settings.unwrap_or_default();
-    if let Err(wrong) = settings.check() {
-        problems.push(Problem::bare(
-            place_of(table, "settings", wrong.key()),
-            wrong.to_string(),
-        ));
+    for wrong in settings.undeclarable() {
+        let place = place_of(table, "settings", wrong.keys());
+        problems.push(Problem::bare(place, wrong.to_string()));
     }
+    let port = raw.port.map_or(SIGNALS_PORT, |port| port.0);
+    let metrics_port = metrics_port(raw.metrics_port, port, problems);
     let state = match &raw.state {
-        Some(path) => AbsolutePath::new(&path.value.0)
-            .map_err(|wrong| problems.push(Problem::bare(path.place, format!("`state`: {wrong}"))))
-            .ok()?,
+        Some(path) => state(path, problems)?,
         None => {
             let mesh = surroundings.mesh.map_or("mesh", MeshName::as_str);
             AbsolutePath::new(&format!("/var/lib/grid-site/{mesh}")).ok()?
@@ -82,7 +82,8 @@ pub(super) fn read(
         authorities: authorities.unwrap_or_default(),
         mode: raw.mode.map(|mode| mode.0),
         declared_trust,
-        port: raw.port.map_or(SIGNALS_PORT, |port| port.0),
+        port,
+        metrics_port,
         state,
         owner: raw.owner.map(|owner| owner.0),
         files: raw.binary.and_then(binary).into_iter().collect(),
@@ -101,13 +102,47 @@ pub(super) fn read(
     })
 }
 
-/// Where a key of a table below `table` stands.
-fn place_of(table: Table<'_>, below: &str, key: &str) -> Place {
+/// The folder of what outlives a release.
+fn state(written: &At<LocalPath>, problems: &mut Vec<Problem>) -> Option<AbsolutePath> {
+    let path = &written.value.0;
+    if path.contains(['{', '}']) {
+        problems.push(Problem::new(
+            written.place,
+            "`state` is the same on every machine: nothing in braces is filled in",
+            "leave it out, for `/var/lib/grid-site/<mesh>`, or write the path whole",
+        ));
+        return None;
+    }
+    AbsolutePath::new(path)
+        .map_err(|wrong| problems.push(Problem::bare(written.place, format!("`state`: {wrong}"))))
+        .ok()
+}
+
+/// Where daemons show their metrics: not where they listen.
+fn metrics_port(written: Option<At<raw::Port>>, port: u16, problems: &mut Vec<Problem>) -> u16 {
+    let Some(written) = written else {
+        return METRICS_PORT;
+    };
+    if written.value.0 == port {
+        problems.push(Problem::new(
+            written.place,
+            format!(
+                "the sites listen at port {port}, so that they cannot show their own metrics there"
+            ),
+            format!("leave `metrics_port` out, for {METRICS_PORT}, or write another one"),
+        ));
+    }
+    written.value.0
+}
+
+/// Where one of two keys of a table below `table` stands: the first that is written.
+fn place_of(table: Table<'_>, below: &str, keys: [&str; 2]) -> Place {
     let Some(input) = table.get(below) else {
         return table.key;
     };
-    let value = input.table(below).ok().and_then(|table| table.get(key));
-    value.map_or(input.key, Input::place)
+    let inner = input.table(below).ok();
+    let mut written = keys.iter().filter_map(|key| inner?.get(key));
+    written.next().map_or(input.key, Input::place)
 }
 
 /// Where peers know each other by their pins, an identity that is made elsewhere is known by those that are declared.

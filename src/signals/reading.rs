@@ -21,7 +21,7 @@ use crate::words::NodeName;
 use crate::words::{LabelName, MetricName, ProviderName};
 
 /// How long a reading lives after it was pulled, in milliseconds.
-pub const LIVES_MS: u64 = 120_000;
+pub const LIVES_MS: u64 = crate::words::READINGS_LIVE_MS;
 
 /// How far after the peer's `Date` a stamp may lie, in milliseconds: `Date` has whole seconds.
 pub const SLACK_MS: i64 = 1_000;

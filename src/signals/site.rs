@@ -17,8 +17,8 @@ use super::contract::Accepted;
 use super::measure::Mapping;
 use super::observation::Watch;
 use crate::words::{
-    AbsolutePath, MachinePath, MeshName, NodeName, PeerTrust, ReleasePath, SIGNALS_PORT, ScrapeUrl,
-    Signal, SignalMode, Strategy,
+    AbsolutePath, Digest, METRICS_PORT, MachinePath, MeshName, NodeName, PeerTrust, ReleasePath,
+    SIGNALS_PORT, ScrapeUrl, Signal, SignalMode, Strategy,
 };
 use crate::words::{MetricName, ProviderName};
 
@@ -76,6 +76,18 @@ pub enum SiteError {
         what: &'static str,
         /// Which.
         name: String,
+    },
+    /// One certificate of two sites.
+    #[error(
+        "{first} and {second} have the pin {pin}, and a certificate is one site's: take it out of `pins` of the one whose certificate it is not"
+    )]
+    SharedPin {
+        /// Which.
+        pin: Digest,
+        /// Of whom.
+        first: NodeName,
+        /// And of whom.
+        second: NodeName,
     },
     /// A metric that speaks of signals of two scales.
     #[error(
@@ -378,7 +390,7 @@ fn port() -> u16 {
 }
 
 fn metrics() -> std::net::SocketAddr {
-    (std::net::Ipv4Addr::LOCALHOST, 9092).into()
+    (std::net::Ipv4Addr::LOCALHOST, METRICS_PORT).into()
 }
 
 fn is_default_metrics(address: &std::net::SocketAddr) -> bool {

@@ -9,11 +9,10 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::address::is_special;
 use super::fetch::{Answer, FetchError, get};
 use super::tls::Credentials;
 use crate::signals::reading::AnswerError;
-use crate::words::{NodeName, PeerHost};
+use crate::words::{NodeName, PeerHost, is_special};
 
 /// The most addresses of a name that are tried in one attempt.
 const MOST_ADDRESSES: usize = 8;

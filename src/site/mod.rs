@@ -7,7 +7,7 @@
 //! | `admission`, `listener`, `patient` | connections, their bounds and their ends |
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
-//! | `scraper`, `poller`, `dial`, `fetch`, `address`, `membership` | what is pulled, and from whom |
+//! | `scraper`, `poller`, `dial`, `fetch`, `membership` | what is pulled, and from whom |
 //! | `read` | what a site shows to whoever asks by hand |
 //! | `gateway` | the other end of a report: a gateway that is driven by scripts |
 //! | `checked` | whether it runs as declared, for a push's check |
@@ -18,7 +18,6 @@
 //! The mode is read once. Under poll the listener is bound and peers are pulled; under gossip there is no listener, and
 //! until gossip itself is built nothing crosses sites, which the status says.
 
-mod address;
 mod admission;
 mod board;
 mod checked;

@@ -3,6 +3,7 @@
 //! The lowest room of the house: it imports no other one. A value of these types is correct once it
 //! exists; the constructors are the only place where their rules are stated.
 
+mod address;
 mod command;
 mod digest;
 mod gateway;
@@ -21,6 +22,7 @@ mod token;
 mod transport;
 mod url;
 
+pub use address::is_special;
 pub use command::{Command, CommandError};
 pub use digest::{Digest, DigestError};
 pub use gateway::{EndpointTls, GATEWAY_PORT, GatewayEndpoint};
@@ -36,10 +38,10 @@ pub use path::{AbsolutePath, MachinePath, PathError, ReleasePath};
 pub use place::{GridId, PlaceError, Region, Zone};
 pub use secret::{Salt, Secret};
 pub use seed::{SWIM_PORT, Seed, SeedError};
-pub use settings::{Milliseconds, Settings, SettingsError};
+pub use settings::{Milliseconds, READINGS_LIVE_MS, Settings, SettingsError};
 pub use signal::{Capacity, CapacityError, MOST_MAPS, Signal, Strategy};
 pub use token::{StoreId, Token};
-pub use transport::{MOST_PINS, PeerTrust, SIGNALS_PORT, SignalMode, TransportError};
+pub use transport::{METRICS_PORT, MOST_PINS, PeerTrust, SIGNALS_PORT, SignalMode, TransportError};
 pub use url::{ScrapeUrl, UrlError};
 
 /// Draws chance: the system's source in the binary, a seeded one in tests (DESIGN.md, section 8).

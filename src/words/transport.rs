@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Where sites listen unless the declaration says otherwise (the signals contract).
 pub const SIGNALS_PORT: u16 = 9091;
 
+/// Where a site's daemon shows its own metrics, on its machine's loopback, where nothing else is said.
+pub const METRICS_PORT: u16 = 9092;
+
 /// The most pins of a site: a renewal overlaps with what it replaces (the signals contract, *Identity*).
 pub const MOST_PINS: usize = 2;
 

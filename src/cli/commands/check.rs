@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::phrases::{NO_MACHINES, count, gossip, list};
+use crate::cli::phrases::{self, NO_MACHINES, count, gossip, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources as _;
@@ -64,6 +64,11 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     ));
     context.ui.result(&line)?;
     if let Some(what) = gossip(&loaded.mesh) {
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
+    }
+    for what in phrases::not_by_our_unit(&loaded.mesh) {
         context
             .ui
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));

@@ -12,7 +12,9 @@ use jiff::civil::Date;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
-use crate::cli::view::{AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView};
+use crate::cli::view::{
+    AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView,
+};
 use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};

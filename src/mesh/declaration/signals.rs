@@ -15,6 +15,8 @@ pub struct Signals {
     pub declared_trust: Option<PeerTrust>,
     /// Where sites listen, one port for the mesh.
     pub port: u16,
+    /// Where each daemon shows its own metrics, on its machine's loopback.
+    pub metrics_port: u16,
     /// The folder of what outlives a release: evidence, overlay, status.
     pub state: AbsolutePath,
     /// The owner of the site's files: whom the daemon runs as.

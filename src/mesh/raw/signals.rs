@@ -24,6 +24,8 @@ pub(in crate::mesh) struct Signals {
     pub trust: Option<Trust>,
     /// Where sites listen, one port for the mesh; absent: 9091.
     pub port: Option<Port>,
+    /// Where each daemon shows its own metrics, on its machine's loopback; absent: 9092. Two meshes on one machine have two.
+    pub metrics_port: Option<At<Port>>,
     /// The folder on each machine for what outlives a release; absent: `/var/lib/grid-site/<mesh>`.
     pub state: Option<At<LocalPath>>,
     /// The owner of the site's files: whom the daemon runs as, `user` or `user:group`.

@@ -9,8 +9,8 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
 
 use super::{
-    Authorities, Authority, GOES_ON_DAYS, IDENTITY_DAYS, Identity, Need, RENEWED_DAYS, SiteIdentity,
-    days_left,
+    Authorities, Authority, GOES_ON_DAYS, IDENTITY_DAYS, Identity, Need, RENEWED_DAYS,
+    SiteIdentity, days_left,
 };
 use crate::provision::certificate::{self, CertificateError, Key, Validity};
 use crate::words::{Chance, MeshName, NodeName};
@@ -296,7 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_is_renewed_while_it_outlasts_what_it_issues_and_no_identity_ends_after_its_issuer() {
+    fn an_authority_is_renewed_while_it_outlasts_what_it_issues_and_no_identity_ends_after_its_issuer()
+     {
         let (mut all, mesh) = minted();
         let mut chance = Counting(3);
         let until = all.authorities().newest().unwrap().until;

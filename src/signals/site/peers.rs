@@ -1,5 +1,7 @@
 //! `peers.toml`: the other sites of the mesh, where they are, and by which certificates they are known.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, SiteError, at_most, is_format, once, parse};
@@ -66,12 +68,19 @@ impl Peers {
         is_format(self.format)?;
         at_most("peers", self.peers.len(), MOST_PEERS)?;
         once("the peer", self.peers.iter().map(|peer| peer.name.as_str()))?;
-        let pins: Vec<String> = self
-            .peers
-            .iter()
-            .flat_map(|peer| peer.pins.iter().map(ToString::to_string))
-            .collect();
-        once("the pin", pins.iter().map(String::as_str))
+        let mut seen = HashMap::new();
+        for peer in &self.peers {
+            for pin in peer.pins.iter() {
+                if let Some(first) = seen.insert(pin, &peer.name) {
+                    return Err(SiteError::SharedPin {
+                        pin: *pin,
+                        first: first.clone(),
+                        second: peer.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
