@@ -161,7 +161,7 @@ declares() {
   # As the schema says for machines with systemd.
   printf 'apply = ["systemctl", "enable", "--now", "grid-site"]\nremove = ["systemctl", "disable", "--now", "grid-site"]\n'
   printf 'limits = { check = "30s" }\n\n'
-  printf '[signals.settings]\nscrape_interval_ms = 500\npoll_interval_ms = 500\n\n'
+  printf '[signals.settings]\nscrape_interval_ms = 500\nscrape_timeout_ms = 400\npoll_interval_ms = 500\n\n'
   local name
   for name in "${MACHINES[@]}"; do
     printf '[nodes.%s]\naddress = "%s"\nport = %s\nuser = "root"\n\n' "$name" "$(address "$name")" "$SSH_PORT"
