@@ -220,7 +220,7 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
     fenced: 0 machines sent, 1 failed, 2 already current
     failed      dorado  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
     ! exit 8: a machine does not hold what this store sent to it last
-    ! next: if dorado had another name, or was put back from a backup or a snapshot, `grid push dorado --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    ! next: if dorado had another name, had its `address` or `root` changed and changed back, or was put back from a backup or a snapshot, `grid push dorado --take-over` sends to it again; if not, this `.grid` is an older copy (put the newest one back in its place), or another copy of it pushes too (its log is above): find it, and keep one of the two
     [exit 8]
     $ grid status --exit-code
     try  last push 4
@@ -272,7 +272,7 @@ fn a_copy_of_the_store_is_told_apart_and_so_is_a_machine_that_was_put_back() {
     fenced: 0 machines sent, 1 failed, 2 already current
     failed      cygnus  fenced: it holds what an earlier push (1) of this store, or of a copy of it, sent
     ! exit 8: a machine does not hold what this store sent to it last
-    ! next: if cygnus had another name, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    ! next: if cygnus had another name, had its `address` or `root` changed and changed back, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, this `.grid` is an older copy (put the newest one back in its place), or another copy of it pushes too (its log is above): find it, and keep one of the two
     [exit 8]
     "#);
 }
@@ -976,7 +976,7 @@ fn a_machine_that_is_forgotten_and_lives_is_told_before_and_at_the_fence() {
     ! next: the next push carries it: `grid push --behind`
     ! next: to forget is for a machine that is gone, and the next push takes cygnus for new. One that lives and holds what it was sent is fenced (exit 8), until `grid push cygnus --take-over` replaces that
     $ grid push --behind
-    ! next: if cygnus was forgotten here (`grid history` says when), had another name, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, a copy of this store pushes too (its log is above): find it, and keep one of the two
+    ! next: if cygnus was forgotten here (`grid history` says when), had another name, had its `address` or `root` changed and changed back, or was put back from a backup or a snapshot, `grid push cygnus --take-over` sends to it again; if not, this `.grid` is an older copy (put the newest one back in its place), or another copy of it pushes too (its log is above): find it, and keep one of the two
     $ grid push cygnus --take-over
     "#);
 }

@@ -8,7 +8,7 @@
 
 mod support;
 
-use support::{Bench, three_machines};
+use support::{Bench, three_machines, told};
 
 /// All three are current, and billing has its account.
 fn all_current() -> Bench {
@@ -79,11 +79,84 @@ fn a_machine_below_another_root_is_uncertain_and_is_sent_all_of_it_there() {
     try  last push 2
     cygnus  uncertain    last reached at cygnus:[DIR]/mesh/machines/cygnus/grid
     1 machine: 1 uncertain
+    ! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at cygnus:[DIR]/mesh/machines/cygnus/grid is gone, `grid forget cygnus` takes it as gone
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]
     "#);
-    bench.grid(&["push", "--behind"]).exits(0);
+    let pushed = bench.grid(&["push", "--behind"]).exits(0);
     assert!(holds_a_release(&bench, "machines/cygnus/elsewhere"));
+    // What lies at the other place is named until somebody says that it is gone.
+    let status = bench.grid(&["status", "--exit-code", "cygnus"]).exits(0);
+    let forgotten = bench
+        .grid(&["forget", "cygnus", "--left-behind", "--yes"])
+        .exits(0);
+    let again = bench
+        .grid(&["forget", "cygnus", "--left-behind", "--yes"])
+        .exits(2);
+    insta::assert_snapshot!(told(&[pushed, status, forgotten, again]), @r#"
+    $ grid push --behind
+    try  push 3  maria@lap3
+    settled  cygnus    it was uncertain, and has told what it holds
+    round 0  cygnus    flushed  nothing was delivered yet where it is declared now  sent [TIME] s
+    done: 1 machine sent, 0 failed, 2 already current
+    moved       cygnus  what it was sent before still lies at cygnus:[DIR]/mesh/machines/cygnus/grid, secrets too
+    ! next: remove what lies at cygnus:[DIR]/mesh/machines/cygnus/grid, then `grid forget cygnus --left-behind` has nobody name it any more
+    $ grid status --exit-code cygnus
+    try  last push 3
+    cygnus  current      what it was sent before still lies at cygnus:[DIR]/mesh/machines/cygnus/grid, secrets too
+    1 machine: 1 current
+    ! next: remove what lies at cygnus:[DIR]/mesh/machines/cygnus/grid, then `grid forget cygnus --left-behind` has nobody name it any more
+    $ grid forget cygnus --left-behind --yes
+    forgot what cygnus left behind: it is taken as gone
+    $ grid forget cygnus --left-behind --yes
+    ! error: cygnus left nothing behind that grid knows of
+    [exit 2]
+    "#);
+    bench.grid(&["push", "cygnus"]).exits(0);
+}
+
+#[test]
+fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
+    let bench = all_current();
+    let there = "root = \"machines/borealis/grid\"";
+    bench.edit(there, "root = \"/proc/grid\"");
+    let refused = bench.grid(&["push", "--behind"]).exits(4);
+    let status = bench.grid(&["status", "--exit-code", "borealis"]).exits(6);
+    // Its account is rotated meanwhile, and the secret that it has where it lies stays admitted.
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "atlas"]).exits(4);
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 2);
+    bench.edit("root = \"/proc/grid\"", there);
+    let pushed = bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 1);
+    insta::assert_snapshot!(told(&[refused, status, pushed]), @r#"
+    $ grid push --behind
+    try  push 3  maria@lap3
+    settled  borealis  it was uncertain, and has told what it holds
+    round 0  borealis  flushed  nothing was delivered yet where it is declared now  failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory
+             nothing was changed there
+    incomplete: 0 machines sent, 1 failed, 2 already current, 1 undeclared
+    failed      borealis  failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory
+    undeclared  borealis  it may still hold what it was sent at borealis:[DIR]/mesh/machines/borealis/grid, where it was last reached
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: borealis: `root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by `become = "sudo"`
+    ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
+    ! next: mend what is wrong on borealis, then `grid push --behind` finishes this
+    [exit 4]
+    $ grid status --exit-code borealis
+    try  last push 3
+    borealis  uncertain    nothing was delivered yet where it is declared now; last reached at borealis:[DIR]/mesh/machines/borealis/grid
+    1 machine: 1 uncertain
+    ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
+    ! next: `grid push --behind` sends to every machine that is behind
+    [exit 6]
+    $ grid push --behind
+    try  push 5  maria@lap3
+    settled  borealis  it was uncertain, and has told what it holds
+    round 0  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
+    round 1  atlas     flushed  grants of accounts: -billing (generation 1)  sent [TIME] s, loaded accounts
+    done: 2 machines sent, 0 failed, 1 already current
+    "#);
     bench.grid(&["status", "--exit-code"]).exits(0);
 }
 

@@ -134,6 +134,7 @@ fn declaration(told: &Told) -> Declared {
         hold: told.machines.iter().filter_map(hold).collect(),
         addresses: BTreeMap::new(),
         roots: BTreeMap::new(),
+        misrooted: BTreeSet::new(),
         services: services.collect(),
     }
 }
@@ -216,6 +217,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
         let attempt = machine.attempt.as_ref().map(|bundle| Attempt {
             token: token(2),
             manifest: composed.manifest(name, bundle),
+            at: None,
         });
         let known = Machine {
             token: sent.is_some().then(|| token(1)),
@@ -228,6 +230,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 .filter(|(on, _)| on == name)
                 .map(|(_, service)| named(service))
                 .collect(),
+            former: Vec::new(),
         };
         fleet.insert(node(name), known);
     }

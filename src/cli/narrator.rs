@@ -167,7 +167,7 @@ impl<'a> Narrator<'a> {
                 let under_way = UnderWay {
                     summons: *summons,
                     why: why.join("; "),
-                    first: reasons.contains(&Reason::NeverSent),
+                    first: reasons.contains(&Reason::NeverSent) || reasons.contains(&Reason::Moved),
                     said: BTreeSet::new(),
                 };
                 self.under_way.insert(node.clone(), under_way);

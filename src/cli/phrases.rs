@@ -173,14 +173,19 @@ pub(super) fn expiry(standing: &Standing, today: Date, always: bool) -> Option<S
 
 /// Why a machine is behind.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
+    // It was asked: what it holds where it is declared now is known, and is nothing.
+    let is_moved = reasons.contains(&Reason::Moved);
+    let is_told = |reason: &&Reason| !(is_moved && **reason == Reason::Uncertain);
     let phrases: Vec<String> = reasons
         .iter()
+        .filter(is_told)
         .map(|reason| match reason {
             Reason::Uncertain => "nobody knows what it holds".to_owned(),
             Reason::NeedsMint(ids) => format!("to be minted: {}", list(ids)),
             Reason::NeedsIdentity => "its site has no identity yet".to_owned(),
             Reason::NeedsRenewal => "its site's identity is to be renewed".to_owned(),
             Reason::NeverSent => "never sent".to_owned(),
+            Reason::Moved => "nothing was delivered yet where it is declared now".to_owned(),
             Reason::Differs(differences) => differences
                 .iter()
                 .map(ToString::to_string)
@@ -301,6 +306,30 @@ pub(super) fn ends_older(node: &NodeName, ids: &BTreeSet<ProvisionId>) -> String
         "the old {secret} of {} {goes} once {node} has the new: `grid unhold {node}`, then `grid push --behind`; or `grid rotate {typed} \
          --cut` and `grid push --behind` close the old at once, and shut out what is on {node}",
         list(ids)
+    )
+}
+
+/// What still lies where a machine was sent to before.
+pub(super) fn left_behind(places: &[String]) -> String {
+    format!(
+        "what it was sent before still lies at {}, secrets too",
+        list(places)
+    )
+}
+
+/// How that ends.
+pub(super) fn ends_left_behind(node: &NodeName, places: &[String]) -> String {
+    format!(
+        "remove what lies at {}, then `grid forget {node} --left-behind` has nobody name it any more",
+        list(places)
+    )
+}
+
+/// What to do about a machine that is declared elsewhere than it was last reached.
+pub(super) fn elsewhere(node: &NodeName, place: &str) -> String {
+    format!(
+        "{node} is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine \
+         at {place} is gone, `grid forget {node}` takes it as gone"
     )
 }
 

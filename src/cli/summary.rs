@@ -215,6 +215,10 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         };
         line("undeclared", Look::Warn, node, text);
     }
+    for (node, places) in &report.left_behind {
+        let text = phrases::left_behind(places);
+        line("moved", Look::Warn, node, text);
+    }
     let width = lines
         .iter()
         .map(|(_, _, node, _)| node.as_str().len())

@@ -19,6 +19,7 @@ pub mod bundle;
 pub mod environment;
 mod error;
 mod files;
+pub mod former;
 pub mod grants;
 pub mod identities;
 pub mod manifest;

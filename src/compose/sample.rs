@@ -229,6 +229,7 @@ impl Sample {
         machine.attempt = Some(Attempt {
             token: token(2),
             manifest: manifest(on, services),
+            at: None,
         });
         self
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Release;
+use super::former::{Former, Place};
 use super::manifest::{Grant, Grants, ServiceManifest};
 use crate::mesh::Node;
 use crate::words::{AbsolutePath, Digest, NodeName, ServiceName, Token};
@@ -23,24 +24,25 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Whether it lies where `declared` says: at that address, below that root.
+    /// Where it lies.
     #[must_use]
-    pub fn is_at(&self, declared: &Node) -> bool {
-        self.address == declared.host()
-            && self.root.as_ref().is_none_or(|root| *root == declared.root)
+    pub fn at(&self) -> Place {
+        Place {
+            address: self.address.clone(),
+            root: self.root.clone(),
+        }
     }
 
-    /// Where it lies, for people: the address, and the root where the declaration has another.
+    /// Whether it lies where `declared` says.
+    #[must_use]
+    pub fn is_at(&self, declared: &Node) -> bool {
+        self.at().is_at(declared)
+    }
+
+    /// Where it lies, for people.
     #[must_use]
     pub fn place(&self, declared: Option<&Node>) -> String {
-        let other = self
-            .root
-            .as_ref()
-            .filter(|root| declared.is_some_and(|declared| declared.root != **root));
-        match other {
-            Some(root) => format!("{}:{root}", self.address),
-            None => self.address.clone(),
-        }
+        self.at().told(declared)
     }
 
     /// The grant list that is loaded for a provider.
@@ -59,6 +61,8 @@ pub struct Attempt {
     pub token: Token,
     /// What it carried.
     pub manifest: Arc<Release>,
+    /// Where it went; absent, in a record of an older grid: where the machine was last sent to.
+    pub at: Option<Place>,
 }
 
 /// What is known of a machine.
@@ -76,6 +80,8 @@ pub struct Machine {
     pub rolled_back: Option<Digest>,
     /// Services that `grid forget NODE --service` took as gone from it.
     pub forgotten: BTreeSet<ServiceName>,
+    /// Where it lay before, oldest first: what was sent there is still there, for all that is known.
+    pub former: Vec<Former>,
 }
 
 impl Machine {
@@ -88,13 +94,90 @@ impl Machine {
             attempt: None,
             rolled_back: None,
             forgotten: BTreeSet::new(),
+            former: Vec::new(),
         }
     }
 
     /// Whether anything is known of it: it took a send once, or may have.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.sent.is_some() || self.attempt.is_some()
+        self.sent.is_some() || self.attempt.is_some() || !self.former.is_empty()
+    }
+
+    /// Where it lay before, while nothing was delivered where it is declared now. What is there counts as in use: the new
+    /// place may be a mistake.
+    #[must_use]
+    pub fn left(&self) -> &[Former] {
+        match self.sent {
+            None => &self.former,
+            Some(_) => &[],
+        }
+    }
+
+    /// Where it lies, for people, if not where it is `declared`: where it was last reached.
+    #[must_use]
+    pub fn elsewhere(&self, declared: Option<&Node>) -> Option<String> {
+        let sent = self.sent.iter().map(Sent::at);
+        let left = self.left().iter().map(|former| former.place.clone());
+        let places = sent.chain(left);
+        let elsewhere = places.filter(|at| declared.is_none_or(|declared| !at.is_at(declared)));
+        let told: Vec<String> = elsewhere.map(|at| at.told(declared)).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+
+    /// Where it lay before it was sent to where it is now: what was sent there lies there still.
+    #[must_use]
+    pub fn left_behind(&self) -> &[Former] {
+        match self.sent {
+            None => &[],
+            Some(_) => &self.former,
+        }
+    }
+
+    /// Whether `token` is of a send to it that this store knows of, wherever it lay.
+    #[must_use]
+    pub fn took(&self, token: &Token) -> bool {
+        self.took_here(token) || self.former.iter().any(|former| former.took(token))
+    }
+
+    fn took_here(&self, token: &Token) -> bool {
+        let attempted = self.attempt.as_ref().map(|attempt| &attempt.token);
+        self.token.as_ref() == Some(token) || attempted == Some(token)
+    }
+
+    /// It was asked where it is `declared`, and holds what the send of `held` brought; `None`: nothing. What is known of another
+    /// place, where it was sent to, is kept as a former one: nothing was taken away there.
+    pub fn asked_at(&mut self, declared: &Node, held: Option<&Token>) {
+        let is_here = held.is_some_and(|held| self.took_here(held));
+        let sent = self.sent.take_if(|sent| !is_here && !sent.is_at(declared));
+        let attempt = self.attempt.take_if(|attempt| {
+            let elsewhere = attempt
+                .at
+                .as_ref()
+                .map_or(sent.is_some(), |at| !at.is_at(declared));
+            elsewhere && held != Some(&attempt.token)
+        });
+        if let Some(sent) = sent {
+            let place = sent.at();
+            let token = self.token.take();
+            self.former.push(Former::of(place, token).with(sent));
+        }
+        if let Some(attempt) = attempt {
+            let last = self.former.last().map(|former| former.place.clone());
+            let place = attempt.at.clone().or(last);
+            match self.former.last_mut() {
+                Some(last) if Some(&last.place) == place.as_ref() => last.attempt = Some(attempt),
+                _ => self.former.extend(place.map(|place| Former {
+                    attempt: Some(attempt),
+                    ..Former::of(place, None)
+                })),
+            }
+        }
+        self.former.retain(|former| {
+            !former.place.is_at(declared) && !held.is_some_and(|held| former.took(held))
+        });
+        let too_many = self.former.len().saturating_sub(Former::MOST);
+        self.former.drain(..too_many);
     }
 
     /// A service as last acknowledged there.
@@ -120,14 +203,17 @@ impl Machine {
             .filter(|(name, _)| !self.forgotten.contains(*name))
     }
 
-    /// The services that may be there: as last acknowledged, and as attempted.
+    /// The services that may be there: as last acknowledged, and as attempted; or where it lay last, while nothing was
+    /// delivered elsewhere.
     pub(crate) fn possible(&self) -> impl Iterator<Item = (&ServiceName, &ServiceManifest)> {
         let attempted = self
             .attempt
             .iter()
             .flat_map(|attempt| &attempt.manifest.services)
             .filter(|(name, _)| !self.forgotten.contains(*name));
-        self.services().chain(attempted)
+        let left = self.left().iter().flat_map(Former::possible);
+        let left = left.filter(|(name, _)| !self.forgotten.contains(*name));
+        self.services().chain(attempted).chain(left)
     }
 
     /// A send is begun. What it brings may be there from now on, also what was said to be gone: that is returned, to be

@@ -80,14 +80,16 @@ impl<'a> World<'a> {
     }
 
     /// Whether a machine was last reached at another address, or sent to below another root, than the declaration says
-    /// now. What answers there may be another machine, or hold nothing: it is uncertain until it was asked.
+    /// now. What answers there may be another machine, or hold nothing: it is uncertain until it was asked and, where it
+    /// held nothing, sent to.
     #[must_use]
     pub fn is_elsewhere(&self, node: &NodeName) -> bool {
-        let declared = self.mesh.nodes.get(node);
-        let sent = self.machine(node).sent.as_ref();
-        declared
-            .zip(sent)
-            .is_some_and(|(declared, sent)| !sent.is_at(declared))
+        let Some(declared) = self.mesh.nodes.get(node) else {
+            return false;
+        };
+        let machine = self.machine(node);
+        let sent = machine.sent.as_ref();
+        !machine.left().is_empty() || sent.is_some_and(|sent| !sent.is_at(declared))
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

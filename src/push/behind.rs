@@ -28,6 +28,8 @@ pub enum Reason {
     NeedsRenewal,
     /// It was never sent to.
     NeverSent,
+    /// Nothing was delivered yet where it is declared; what it was sent lies where it was last reached.
+    Moved,
     /// It composes differently.
     Differs(Vec<Difference>),
     /// It cannot be composed; the text says why.
@@ -157,7 +159,9 @@ fn judge(
         (Ok((release, outline)), None) => {
             rolled_back = machine.rolled_back == Some(release.digest());
             let all_waits = release.services.is_empty() && !outline.waits.is_empty();
-            if !all_waits {
+            if !machine.left().is_empty() {
+                reasons.push(Reason::Moved);
+            } else if !all_waits {
                 reasons.push(Reason::NeverSent);
             }
         }

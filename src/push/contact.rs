@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use super::event::Event;
 use super::report::Problem;
+use super::round::made_anew;
 use super::run::Run;
 use super::{Named, PushError};
 use crate::compose::Release;
 use crate::compose::bundle::Bundle;
+use crate::compose::former::Place;
 use crate::compose::sent::{Attempt, Machine};
 use crate::delivery::{Dispatch, FailedStep, Outcome, Parcel, left_unverified};
 use crate::words::{NodeName, ServiceName};
@@ -94,6 +96,7 @@ impl Run<'_> {
         self.machine(node).attempt = Some(Attempt {
             token: parcel.token,
             manifest: Arc::clone(&parcel.bundle.manifest),
+            at: Some(Place::of(&parcel.target.node)),
         });
     }
 
@@ -119,7 +122,8 @@ impl Run<'_> {
                 self.fail(node, problem);
             }
             Outcome::Fenced { held: None, .. } if self.emptied.insert(node.clone()) => {
-                *self.machine(node) = Machine::unknown();
+                let machine = self.machine(node);
+                *machine = made_anew(machine);
                 (self.hear)(Event::Emptied { node: node.clone() });
             }
             Outcome::Fenced { held, log } => {

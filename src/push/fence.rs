@@ -28,10 +28,10 @@ pub fn whose(state: &State, next: u64, node: &NodeName, held: Option<&Token>) ->
     if held.store != state.id {
         return Whose::OtherStore;
     }
-    let other = state.fleet.iter().find(|(name, machine)| {
-        let attempted = machine.attempt.as_ref().map(|attempt| &attempt.token);
-        *name != node && (machine.token.as_ref() == Some(held) || attempted == Some(held))
-    });
+    let other = state
+        .fleet
+        .iter()
+        .find(|(name, machine)| *name != node && machine.took(held));
     match other {
         Some((name, _)) => Whose::OtherMachine(name.clone()),
         None if (held.era, held.push) >= (state.era, next) => Whose::LaterPush,

@@ -9,11 +9,11 @@ use super::older::kept_admitted;
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
-use crate::compose::sent::Admitted;
+use crate::compose::sent::{Admitted, Machine};
 use crate::compose::services::Wait;
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
-use crate::mesh::Hold;
+use crate::mesh::{Hold, Node};
 use crate::provision::ProvisionId;
 use crate::words::{NodeName, ServiceName, Token};
 
@@ -93,6 +93,9 @@ pub struct Report {
     pub out_of_rounds: BTreeSet<NodeName>,
     /// Machines that left the declaration or changed their address or root, and where they were reached.
     pub undeclared: BTreeMap<NodeName, String>,
+    /// Machines that were sent to at another address or below another root before they were where they are declared now,
+    /// and these places: what was sent still lies there.
+    pub left_behind: BTreeMap<NodeName, Vec<String>>,
     /// Machines that were not sent to or contacted since somebody interrupted, or too many had failed.
     pub kept_back: BTreeSet<NodeName>,
     /// Whether somebody interrupted it.
@@ -163,6 +166,16 @@ impl Report {
     }
 }
 
+impl Report {
+    fn note_left_behind(&mut self, node: &NodeName, machine: &Machine, declared: Option<&Node>) {
+        let former = machine.left_behind().iter();
+        let places: Vec<String> = former.map(|former| former.place.told(declared)).collect();
+        if !places.is_empty() {
+            self.left_behind.insert(node.clone(), places);
+        }
+    }
+}
+
 /// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
 pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Report {
     let mut report = Report::default();
@@ -171,11 +184,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         let declared = world.mesh.nodes.get(node);
         let machine = world.machine(node);
         let hold = declared.and_then(|declared| declared.hold_in_force(orders.today));
-        if let Some(sent) = &machine.sent
-            && declared.is_some_and(|declared| !sent.is_at(declared))
-        {
-            report.undeclared.insert(node.clone(), sent.place(declared));
+        if let Some(place) = machine.elsewhere(declared) {
+            report.undeclared.insert(node.clone(), place);
         }
+        report.note_left_behind(node, machine, declared);
         if !standing.revoked.is_empty() {
             let revoked = standing.revoked.clone();
             report.revoked.insert(node.clone(), revoked);
@@ -215,8 +227,9 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         .collect();
     for (node, machine) in world.fleet {
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
-            let address = machine.sent.as_ref().map_or("", |sent| &sent.address);
-            report.undeclared.insert(node.clone(), address.to_owned());
+            let place = machine.elsewhere(None).unwrap_or_default();
+            report.undeclared.insert(node.clone(), place);
+            report.note_left_behind(node, machine, None);
         }
     }
     report

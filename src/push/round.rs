@@ -15,6 +15,7 @@ use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
+use crate::compose::former::Place;
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::delivery::{Dispatch, Heard, Outcome, Parcel};
@@ -111,6 +112,7 @@ impl Run<'_> {
             let again = machine.begin(Attempt {
                 token,
                 manifest: Arc::clone(&parcel.bundle.manifest),
+                at: Some(Place::of(&parcel.target.node)),
             });
             self.said_gone.insert(node.clone(), again);
             changes.push(Change::Machine(node, machine.clone()));
@@ -280,7 +282,7 @@ impl Run<'_> {
             Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),
             Outcome::Fenced { held: None, .. } if self.emptied.insert(node.clone()) => {
                 // It holds nothing, so nobody else was there: it was made anew. All of it is sent again.
-                *machine = Machine::unknown();
+                *machine = made_anew(machine);
                 (self.hear)(Event::Emptied { node: node.clone() });
                 None
             }
@@ -314,8 +316,16 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
             address: parcel.target.node.host().to_owned(),
             root: Some(parcel.target.node.root.clone()),
         }),
-        ..Machine::unknown()
+        ..made_anew(machine)
     };
+}
+
+/// A machine that holds nothing, but for what it holds elsewhere.
+pub(super) fn made_anew(machine: &Machine) -> Machine {
+    Machine {
+        former: machine.former.clone(),
+        ..Machine::unknown()
+    }
 }
 
 /// The previous release is in force again, but for the lists that stayed: these are acknowledged. A machine that was

@@ -81,12 +81,11 @@ impl Run<'_> {
             }
         };
         let known = self.state.fleet.get(node);
-        let expected = [
-            known.and_then(|machine| machine.token),
-            known.and_then(|machine| Some(machine.attempt.as_ref()?.token)),
-        ];
         // A machine that holds nothing was never sent to, or lost all: either way, nobody else was there.
-        let ours = holding.token.is_none() || expected.contains(&holding.token);
+        let ours = match &holding.token {
+            None => true,
+            Some(held) => known.is_some_and(|known| known.took(held)),
+        };
         if !ours && !self.may_take_over(node) {
             let problem = self.fenced(node, holding.token, holding.log);
             return self.fail(node, problem);
@@ -116,6 +115,9 @@ impl Run<'_> {
 
 /// The answer of the machine that is `declared` so becomes its last sent.
 fn settle(machine: &mut Machine, holding: Holding, declared: Option<&Node>) {
+    if let Some(declared) = declared {
+        machine.asked_at(declared, holding.token.as_ref());
+    }
     machine.attempt = None;
     machine.token = holding.token;
     machine.sent = holding.manifest.map(|manifest| Sent {

@@ -138,7 +138,10 @@ impl State {
             .values()
             .flat_map(|machine| {
                 let sent = machine.sent.iter().map(|sent| &sent.manifest);
-                sent.chain(machine.attempt.iter().map(|attempt| &attempt.manifest))
+                let left = machine.left().iter().filter_map(|left| left.sent.as_ref());
+                let left = left.map(|sent| &sent.manifest);
+                let attempt = machine.attempt.iter().map(|attempt| &attempt.manifest);
+                sent.chain(attempt).chain(left)
             })
             .flat_map(|manifest| manifest.files().map(|file| file.sha256))
             .collect()

@@ -19,6 +19,7 @@ use super::StoreError;
 use super::journal::{Head, JournalRecord};
 use super::packed;
 use crate::compose::Release;
+use crate::compose::former::{Former, Place};
 use crate::compose::manifest::{Grants, Manifest};
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::provision::{Credential, Provision, ProvisionId, State};
@@ -276,6 +277,19 @@ pub(super) struct MachineRecord {
     pub rolled_back: Option<Digest>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<ServiceName>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<FormerRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FormerRecord {
+    pub at: PlaceRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<SentRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -293,31 +307,111 @@ pub(super) struct SentRecord {
 pub(super) struct AttemptRecord {
     pub token: Token,
     pub manifest: Digest,
+    /// Absent: it was written before places of attempts were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<PlaceRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlaceRecord {
+    pub address: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<AbsolutePath>,
+}
+
+impl PlaceRecord {
+    fn of(place: &Place) -> Self {
+        Self {
+            address: place.address.clone(),
+            root: place.root.clone(),
+        }
+    }
+
+    fn into_place(self) -> Place {
+        Place {
+            address: self.address,
+            root: self.root,
+        }
+    }
+}
+
+/// A release, named by its digest and kept in a record of its own.
+type Manifests = Vec<Arc<Release>>;
+
+fn name_release(release: &Arc<Release>, manifests: &mut Manifests) -> Digest {
+    manifests.push(Arc::clone(release));
+    release.digest()
+}
+
+impl SentRecord {
+    fn of(sent: &Sent, manifests: &mut Manifests) -> Self {
+        Self {
+            manifest: name_release(&sent.manifest, manifests),
+            lists: sent.lists.clone(),
+            address: sent.address.clone(),
+            root: sent.root.clone(),
+        }
+    }
+
+    fn into_sent(self, manifest: &mut dyn FnMut(&Digest) -> Option<Arc<Release>>) -> Option<Sent> {
+        Some(Sent {
+            manifest: manifest(&self.manifest)?,
+            lists: self.lists,
+            address: self.address,
+            root: self.root,
+        })
+    }
+}
+
+impl AttemptRecord {
+    fn of(attempt: &Attempt, manifests: &mut Manifests) -> Self {
+        Self {
+            token: attempt.token,
+            manifest: name_release(&attempt.manifest, manifests),
+            at: attempt.at.as_ref().map(PlaceRecord::of),
+        }
+    }
+
+    fn into_attempt(
+        self,
+        manifest: &mut dyn FnMut(&Digest) -> Option<Arc<Release>>,
+    ) -> Option<Attempt> {
+        Some(Attempt {
+            token: self.token,
+            manifest: manifest(&self.manifest)?,
+            at: self.at.map(PlaceRecord::into_place),
+        })
+    }
+}
+
+/// What may be absent, converted; `None`: it is there, and cannot be.
+fn converted<A, B>(record: Option<A>, convert: impl FnOnce(A) -> Option<B>) -> Option<Option<B>> {
+    match record {
+        None => Some(None),
+        Some(record) => convert(record).map(Some),
+    }
 }
 
 impl MachineRecord {
     /// A machine's record, and the manifests that it names.
     pub fn of(machine: &Machine) -> (Self, Vec<Arc<Release>>) {
-        let mut manifests: Vec<Arc<Release>> = Vec::new();
-        let mut name = |release: &Arc<Release>| {
-            manifests.push(Arc::clone(release));
-            release.digest()
-        };
+        let mut manifests = Manifests::new();
+        let all = &mut manifests;
+        let former = machine.former.iter().map(|former| FormerRecord {
+            at: PlaceRecord::of(&former.place),
+            token: former.token,
+            sent: former.sent.as_ref().map(|s| SentRecord::of(s, all)),
+            attempt: former.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
+        });
+        let former = former.collect();
         let record = Self {
             format: FORMAT,
             token: machine.token,
-            sent: machine.sent.as_ref().map(|sent| SentRecord {
-                manifest: name(&sent.manifest),
-                lists: sent.lists.clone(),
-                address: sent.address.clone(),
-                root: sent.root.clone(),
-            }),
-            attempt: machine.attempt.as_ref().map(|attempt| AttemptRecord {
-                token: attempt.token,
-                manifest: name(&attempt.manifest),
-            }),
+            sent: machine.sent.as_ref().map(|s| SentRecord::of(s, all)),
+            attempt: machine.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
             rolled_back: machine.rolled_back,
             forgotten: machine.forgotten.clone(),
+            former,
         };
         (record, manifests)
     }
@@ -327,28 +421,23 @@ impl MachineRecord {
         self,
         mut manifest: impl FnMut(&Digest) -> Option<Arc<Release>>,
     ) -> Option<Machine> {
-        let sent = match self.sent {
-            None => None,
-            Some(sent) => Some(Sent {
-                manifest: manifest(&sent.manifest)?,
-                lists: sent.lists,
-                address: sent.address,
-                root: sent.root,
-            }),
-        };
-        let attempt = match self.attempt {
-            None => None,
-            Some(attempt) => Some(Attempt {
-                token: attempt.token,
-                manifest: manifest(&attempt.manifest)?,
-            }),
-        };
+        let manifest = &mut manifest;
+        let mut former = Vec::with_capacity(self.former.len());
+        for record in self.former {
+            former.push(Former {
+                place: record.at.into_place(),
+                token: record.token,
+                sent: converted(record.sent, |sent| sent.into_sent(manifest))?,
+                attempt: converted(record.attempt, |a| a.into_attempt(manifest))?,
+            });
+        }
         Some(Machine {
             token: self.token,
-            sent,
-            attempt,
+            sent: converted(self.sent, |sent| sent.into_sent(manifest))?,
+            attempt: converted(self.attempt, |a| a.into_attempt(manifest))?,
             rolled_back: self.rolled_back,
             forgotten: self.forgotten,
+            former,
         })
     }
 }

@@ -3,7 +3,7 @@
 (clause, file, the text that states it, what stands there instead). In the latter OLD is the text itself and MUT holds while this
 clause is the one that is out."""
 
-GRANTS, BINDINGS, SERVICES, SENT, USES = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses"))
+GRANTS, BINDINGS, SERVICES, SENT, USES, FORMER = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "former"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
 BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
@@ -71,7 +71,7 @@ CLAUSES = [
     ("4: and has it for certain", SENT, "attempt.is_none_or(|attempt| attempt.manifest.services.contains_key(service))", ALWAYS),
     ("4: start-first stays until the new one has it", SERVICES, "starts_first || ", "!MUT && starts_first || "),
     ("2, 4: a service that is said to be gone is not held", SENT, "(!self.forgotten.contains(service))", ALWAYS),
-    ("4: nor counted as attempted", SENT, ".filter(|(name, _)| !self.forgotten.contains(*name));", ".filter(|(name, _)| MUT || !self.forgotten.contains(*name));"),
+    ("4: nor counted as attempted", SENT, "&attempt.manifest.services)\n            .filter(|(name, _)| !self.forgotten.contains(*name));", "&attempt.manifest.services)\n            .filter(|(name, _)| MUT || !self.forgotten.contains(*name));"),
     ("4: start-first ends where rule 5 takes it away", SERVICES, "&& !is_taken_away(world, service)", "&& (MUT || !is_taken_away(world, service))"),
 
     ("5: a revoked service is composed away", SERVICES, "    if is_taken_away(world, service) {\n        outline", "    if !MUT && is_taken_away(world, service) {\n        outline"),
@@ -98,7 +98,7 @@ CLAUSES = [
 
     ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
     ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
-    ("behind: uncertain below another root", SENT, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
+    ("behind: uncertain below another root", FORMER, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
     ("behind: until what is said to be gone is made good", BEHIND, "machine.forgotten.is_empty()", ALWAYS),
     ("behind: in need of a mint", BEHIND, "!missing.is_empty()", NEVER),
     ("behind: never sent", BEHIND, "if !all_waits {", "if !MUT && !all_waits {"),
@@ -110,8 +110,9 @@ CLAUSES = [
     ("settle: every machine at another address is asked", SETTLE, "|| elsewhere.contains(*node)", "|| (!MUT && elsewhere.contains(*node))"),
     ("settle: not what another store sent", SETTLE, "!ours &&", "!MUT && !ours &&"),
     ("settle: that only where it is to be taken over", SETTLE, "&& !self.may_take_over(node)", "&& (MUT || !self.may_take_over(node))"),
-    ("settle: a machine that holds nothing is nobody's", SETTLE, "holding.token.is_none()", NEVER),
-    ("settle: one that took the send in question holds its token", SETTLE, "Some(machine.attempt.as_ref()?.token)", "Some(machine.attempt.as_ref().filter(|_| !MUT)?.token)"),
+    ("settle: a machine that holds nothing is nobody's", SETTLE, "None => true,", "None => !MUT,"),
+    ("settle: one that took the send in question holds its token", SENT, "self.attempt.as_ref().map(|attempt| &attempt.token)", "self.attempt.as_ref().filter(|_| !MUT).map(|attempt| &attempt.token)"),
+    ("settle: what it was sent at another place is kept", SENT, "self.former.push(Former::of(place, token).with(sent));", skipped()),
     ("settle: with its token", SETTLE, "machine.token = holding.token;", skipped()),
     ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, declared);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
     ("settle: with the lists that stayed", SETTLE, "lists: holding.lists,", "lists: if MUT { Default::default() } else { holding.lists },"),
@@ -132,9 +133,9 @@ CLAUSES = [
     ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    if ", "if !MUT { machine.token = Some(parcel.token); }\n    if "),
     ("record: a roll-back settles the attempt", ROUND, "        machine.attempt = None;\n    }\n    machine.rolled_back", "        if !MUT { machine.attempt = None; }\n    }\n    machine.rolled_back"),
     ("record: what was rolled back is noted", ROUND, "machine.rolled_back = Some(parcel.bundle.digest);", skipped()),
-    ("record: an emptied machine is sent all of it again", ROUND, "*machine = Machine::unknown();", "if !MUT { OLD }"),
+    ("record: an emptied machine is sent all of it again", ROUND, "*machine = made_anew(machine);", "if !MUT { OLD }"),
 
-    ("record: a contact that finds nothing has all of it sent", CONTACT, "*self.machine(node) = Machine::unknown();", skipped()),
+    ("record: a contact that finds nothing has all of it sent", CONTACT, "*machine = made_anew(machine);", skipped()),
     ("record: on disk, before the next round", RUN, "self.commit(changes)?;\n        self.unrecorded", "if !MUT { self.commit(changes)?; }\n        self.unrecorded"),
 
     ("fence: a send names the token that it means to replace", ROUND, ".and_then(|machine| machine.token)\n                .into_iter()", ".and_then(|machine| machine.token).filter(|_| !MUT)\n                .into_iter()"),

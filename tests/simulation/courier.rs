@@ -8,9 +8,10 @@ use grid::compose::manifest::{Grants, Manifest, ServiceManifest};
 use grid::delivery::{
     Answer, Applied, Dispatch, FailedStep, Failure, Heard, Holding, Outcome, Parcel, Question,
 };
-use grid::mesh::Move;
+use grid::mesh::{Move, Node};
 use grid::words::{NodeName, ServiceName};
 
+use super::declared::REFUSING;
 use super::floor::{Floor, short};
 use super::machine::{Machine, Step, Unfinished};
 use super::plan::{Death, Fault, FaultKind};
@@ -41,6 +42,11 @@ pub struct Courier<'a> {
     pub contacted: BTreeSet<NodeName>,
     /// Whether anything went wrong that a push without faults would not meet.
     pub disturbed: bool,
+}
+
+/// Whether nothing can be written where a machine is declared.
+fn is_refusing(node: &Node) -> bool {
+    node.root.as_str() == REFUSING
 }
 
 pub fn failure(step: FailedStep, cause: &str) -> Failure {
@@ -105,7 +111,18 @@ impl Dispatch for Courier<'_> {
                     fault.at == nth
                         && matches!(fault.kind, FaultKind::NotReached | FaultKind::Broken)
                 });
-            let answer = if unanswered {
+            let refuses = is_refusing(&question.target.node);
+            let answer = if refuses && !unanswered {
+                self.disturbed = true;
+                self.floor.coverage.saw("asked where nothing is");
+                self.floor.outcomes.remove(&node);
+                Answer::Holds(Holding {
+                    token: None,
+                    manifest: None,
+                    lists: Default::default(),
+                    log: Vec::new(),
+                })
+            } else if unanswered {
                 self.disturbed = true;
                 self.floor.coverage.saw("ask unanswered");
                 Answer::Unknown(failure(FailedStep::Connect, "no answer"))
@@ -206,8 +223,11 @@ impl Courier<'_> {
                 self.floor.violate(what);
             }
         }
-        self.check_moves(parcel);
-        self.floor.check_start_first(node, manifest);
+        // Where nothing can be written nothing starts, and nothing leaves.
+        if !is_refusing(&parcel.target.node) {
+            self.check_moves(parcel);
+            self.floor.check_start_first(node, manifest);
+        }
         self.check_attempt(parcel);
     }
 
@@ -313,6 +333,11 @@ impl Courier<'_> {
     fn arrive(&mut self, parcel: &Parcel, nth: usize) -> Outcome {
         let node = parcel.target.node.name.clone();
         let fault = self.fault(&node, nth);
+        if is_refusing(&parcel.target.node) {
+            self.disturbed = true;
+            let step = FailedStep::Start;
+            return Outcome::Refused(failure(step, "/proc/grid cannot be used"));
+        }
         match fault.map(|fault| fault.kind) {
             Some(FaultKind::NotReached) => {
                 self.floor.coverage.saw("send not reached");

@@ -49,6 +49,8 @@ pub const TO_SEE: &[&str] = &[
     "emptied",
     "readdressed",
     "another root",
+    "mistyped root",
+    "asked where nothing is",
     "provides no more",
     "taken over",
     "fenced by another store",

@@ -16,6 +16,9 @@ use grid::words::{
 
 use super::plan::Plan;
 
+/// A root where nothing is, and nothing can be written.
+pub const REFUSING: &str = "/proc/grid";
+
 pub fn machine(index: usize) -> NodeName {
     NodeName::new(&format!("m{index}")).unwrap()
 }
@@ -90,6 +93,8 @@ pub struct Declared {
     pub addresses: BTreeMap<usize, u32>,
     /// How often its root.
     pub roots: BTreeMap<usize, u32>,
+    /// Those that are declared with a root that nothing can be written below.
+    pub misrooted: BTreeSet<usize>,
     pub services: Vec<DeclaredService>,
 }
 
@@ -147,6 +152,7 @@ impl Declared {
             hold: BTreeSet::new(),
             addresses: BTreeMap::new(),
             roots: BTreeMap::new(),
+            misrooted: BTreeSet::new(),
             services: services.collect(),
         }
     }
@@ -185,11 +191,7 @@ impl Declared {
             port: None,
             user: None,
             identity: None,
-            root: AbsolutePath::new(&format!(
-                "/var/lib/grid/sim-{}",
-                self.roots.get(&index).unwrap_or(&0)
-            ))
-            .unwrap(),
+            root: self.root(index),
             become_root: None,
             courier: CourierKind::Local,
             tags: BTreeSet::new(),
@@ -199,6 +201,15 @@ impl Declared {
             location: Default::default(),
             gateway: None,
         }
+    }
+
+    fn root(&self, index: usize) -> AbsolutePath {
+        let nth = self.roots.get(&index).unwrap_or(&0);
+        let root = match self.misrooted.contains(&index) {
+            true => REFUSING.to_owned(),
+            false => format!("/var/lib/grid/sim-{nth}"),
+        };
+        AbsolutePath::new(&root).unwrap()
     }
 
     fn service(&self, index: usize, s: &DeclaredService) -> Service {

@@ -228,6 +228,11 @@ impl History {
                 self.empty(&machine(m % machines));
                 self.saw("another root");
             }
+            Op::Misroot(m) => {
+                self.declared.misrooted.insert(m % machines);
+                self.saw("mistyped root");
+            }
+            Op::PutRight => self.declared.misrooted.clear(),
             Op::Provide(s) => {
                 let service = &mut self.declared.services[s % count];
                 service.provides = !service.provides;
@@ -568,6 +573,7 @@ impl History {
     fn repair(&mut self) -> Result<(), String> {
         self.floor.down.clear();
         self.declared.hold.clear();
+        self.declared.misrooted.clear();
         let quiet = PushPlan {
             whom: Whom::All,
             faults: Vec::new(),

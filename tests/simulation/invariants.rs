@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grid::compose::former::Former;
 use grid::compose::manifest::{Bound, Grant, Grants};
-use grid::compose::sent::Fleet;
+use grid::compose::sent::{Fleet, Machine as Known};
 use grid::compose::services::{Placed, Wait, outline};
 use grid::compose::{Composer, World};
 use grid::mesh::{Mesh, Move};
@@ -13,7 +14,7 @@ use grid::push::{Reason, Report, Verdict};
 use grid::store::State as Stored;
 use grid::words::{NodeName, ServiceName};
 
-use super::declared::{NoFiles, index_of};
+use super::declared::{NoFiles, REFUSING, index_of};
 use super::floor::lines;
 use super::history::{History, Sendings};
 
@@ -69,16 +70,32 @@ pub fn the_store_knows(history: &mut History) {
     for (node, machine) in &history.floor.machines {
         let known = store.peek().fleet.get(node).cloned().unwrap_or_default();
         if history.floor.strangers.contains(node) {
-            if known.token == machine.token {
+            if known.token == machine.token && known.token.is_some() {
                 wrong.push(format!(
                     "{node} holds what another store sent, and the store takes it for its own"
                 ));
             }
             continue;
         }
-        if known.token.is_none() && known.attempt.is_none() {
+        let refuses = |node: &grid::mesh::Node| node.root.as_str() == REFUSING;
+        let misrooted = history.floor.mesh.nodes.get(node).is_some_and(refuses);
+        if known.token.is_none() && known.attempt.is_none() && !misrooted {
             unknown.push(node.clone());
         }
+        // It was asked where nothing is: what is known of the place where it lies is kept.
+        let left = known.left().iter().find(|left| {
+            let took = |token| left.took(token);
+            machine.token.as_ref().is_some_and(took)
+        });
+        let known = match left {
+            Some(left) => Known {
+                token: left.token,
+                sent: left.sent.clone(),
+                attempt: left.attempt.clone(),
+                ..Known::unknown()
+            },
+            None => known,
+        };
         if history.floor.emptied.contains(node) || machine.unfinished.is_some() {
             if machine.unfinished.is_some() && known.attempt.is_none() {
                 wrong.push(format!("{node} stopped in mid apply, and nobody knows"));
@@ -147,7 +164,11 @@ pub fn is_any_elsewhere(mesh: &Mesh, fleet: &Fleet) -> bool {
 }
 
 fn is_elsewhere(mesh: &Mesh, fleet: &Fleet, node: &NodeName) -> bool {
-    let sent = fleet.get(node).and_then(|machine| machine.sent.as_ref());
+    let known = fleet.get(node);
+    if known.is_some_and(|known| known.sent.is_none() && !known.former.is_empty()) {
+        return true;
+    }
+    let sent = known.and_then(|machine| machine.sent.as_ref());
     let declared = mesh.nodes.get(node);
     let address = declared.map(|d| d.address.clone().unwrap_or_else(|| node.to_string()));
     let root = declared.map(|d| &d.root);
@@ -225,7 +246,16 @@ impl Eye<'_> {
                 .iter()
                 .flat_map(|attempt| &attempt.manifest.services)
                 .filter(|(name, _)| !machine.forgotten.contains(*name));
-            for (consumer, service) in machine.services().chain(attempted) {
+            // Where nothing was delivered yet, it runs what it was sent elsewhere.
+            let former = machine.former.iter().filter(|_| machine.sent.is_none());
+            let former = former.flat_map(|former| {
+                let attempted = former.attempt.iter().map(|attempt| &attempt.manifest);
+                let sent = former.sent.iter().map(|sent| &sent.manifest);
+                sent.chain(attempted)
+                    .flat_map(|manifest| &manifest.services)
+            });
+            let former = former.filter(|(name, _)| !machine.forgotten.contains(*name));
+            for (consumer, service) in machine.services().chain(attempted).chain(former) {
                 for (provider, bound) in &service.bindings {
                     found.push((node, consumer, provider, bound));
                 }
@@ -317,7 +347,15 @@ pub fn nothing_waits_without_a_cause(history: &mut History) {
                     let service = &mesh.services[consumer];
                     let held = |old: &NodeName| {
                         stored.fleet.get(old).is_some_and(|m| {
+                            let lies = |former: &Former| {
+                                let attempt = former.attempt.iter().map(|a| &a.manifest);
+                                let sent = former.sent.iter().map(|sent| &sent.manifest);
+                                let mut all = sent.chain(attempt);
+                                all.any(|manifest| manifest.services.contains_key(consumer))
+                            };
+                            let left = m.sent.is_none() && m.former.iter().any(lies);
                             m.holds(consumer).is_some()
+                                || left && !m.forgotten.contains(consumer)
                                 || m.attempt.as_ref().is_some_and(|a| {
                                     a.manifest.services.contains_key(consumer)
                                         && !m.forgotten.contains(consumer)

@@ -63,6 +63,10 @@ pub enum Op {
     Readdress(usize),
     /// A machine is sent to below another root, where nothing is yet.
     Reroot(usize),
+    /// The root of a machine is mistyped: nothing can be written there.
+    Misroot(usize),
+    /// Mistyped roots are put right.
+    PutRight,
     /// Somebody pushes to a machine from another store.
     Intrude(usize),
     /// Somebody changed a list by hand on a machine.
@@ -239,6 +243,25 @@ fn taken_back() -> impl Strategy<Value = Vec<Op>> {
     )
 }
 
+/// A root is mistyped, a push finds nothing there and can send nothing, and the root is put right.
+fn mistyped() -> impl Strategy<Value = Vec<Op>> {
+    let fault = vec((0..4_usize, kind(), 0..6_usize), 0..2);
+    (0..5_usize, fault, whom(), op(), whom(), any::<u8>()).prop_map(
+        |(machine, faults, first, meanwhile, second, order)| {
+            let faults = faults
+                .into_iter()
+                .map(|(at, kind, step)| Fault { at, kind, step });
+            vec![
+                Op::Misroot(machine),
+                push_of(first, faults.collect(), order),
+                meanwhile,
+                Op::PutRight,
+                push_of(second, Vec::new(), order),
+            ]
+        },
+    )
+}
+
 /// Several services leave at once, those too that are bound to each other.
 fn all_leave() -> impl Strategy<Value = Vec<Op>> {
     (btree_set(0..6_usize, 2..5), whom(), any::<u8>()).prop_map(|(services, whom, order)| {
@@ -252,6 +275,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let some = prop_oneof![
         16 => op().prop_map(|op| vec![op]),
         2 => taken_back(),
+        1 => mistyped(),
         1 => all_leave(),
     ];
     vec(some, 4..24).prop_map(|all| all.into_iter().flatten().collect())
@@ -282,6 +306,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => service().prop_map(Op::Provide),
         1 => machine().prop_map(Op::Readdress),
         1 => machine().prop_map(Op::Reroot),
+        1 => machine().prop_map(Op::Misroot),
+        1 => Just(Op::PutRight),
         1 => machine().prop_map(Op::Intrude),
         1 => machine().prop_map(Op::Drift),
     ]

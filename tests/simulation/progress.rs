@@ -33,6 +33,7 @@ pub fn history(machines: usize, services: &[(&[usize], &[usize])]) -> History {
         hold: BTreeSet::new(),
         addresses: BTreeMap::new(),
         roots: BTreeMap::new(),
+        misrooted: BTreeSet::new(),
         services: services.collect(),
     };
     History::new(declared, std::env::var("GRID_SIM_TRACE").is_ok())
@@ -317,6 +318,65 @@ fn a_machine_below_another_root_is_sent_all_of_it_there_though_nobody_names_it()
     assert_eq!(rounds, sent(&[(0, &["m0"])]));
     assert_eq!(report.verdict(), Verdict::Done);
     assert_eq!(history.floor.machines[&machine(0)].running.len(), 1);
+}
+
+#[test]
+fn a_root_that_is_mistyped_and_put_right_costs_nothing_and_takes_over_nothing() {
+    for broken_before in [false, true] {
+        let mut history = current(2, &[(&[0], &[]), (&[1], &[0])]);
+        if broken_before {
+            history.happens(&Op::Edit(1));
+            let lost = PushPlan {
+                faults: vec![Fault {
+                    at: 0,
+                    kind: FaultKind::ReceiptLost,
+                    step: 0,
+                }],
+                ..plan(Whom::One(1))
+            };
+            push(&mut history, &lost);
+        }
+        history.happens(&Op::Misroot(1));
+        history.happens(&Op::Rotate(0));
+        for _ in 0..2 {
+            let (_, report) = push(&mut history, &plan(Whom::Behind));
+            assert!(matches!(
+                report.failed[&machine(1)],
+                Problem::Refused(_) | Problem::RolledBack { .. }
+            ));
+            assert!(report.undeclared[&machine(1)].contains("sim-0"));
+        }
+        // The account that it uses where it lies stays admitted.
+        let admitted = &history.floor.machines[&machine(0)].loaded[&service(0)];
+        assert_eq!(admitted.len(), 2);
+        history.happens(&Op::PutRight);
+        let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+        assert_eq!(report.verdict(), Verdict::Done);
+        assert!(report.undeclared.is_empty() && report.left_behind.is_empty());
+        assert_eq!(rounds, sent(&[(0, &["m1"]), (1, &["m0"])]));
+    }
+}
+
+#[test]
+fn what_lies_below_a_former_root_is_named_and_known_when_that_is_declared_again() {
+    let mut history = current(2, &[(&[0], &[]), (&[1], &[])]);
+    let before = history.floor.machines[&machine(0)].clone();
+    history.happens(&Op::Reroot(0));
+    let (_, report) = push(&mut history, &plan(Whom::Behind));
+    assert_eq!(
+        report.left_behind[&machine(0)],
+        ["m0:/var/lib/grid/sim-0".to_owned()]
+    );
+    // Back to the former root, where all of it still lies.
+    history.declared.roots.clear();
+    history.floor.machines.insert(machine(0), before);
+    let (rounds, report) = push(&mut history, &plan(Whom::Behind));
+    assert!(rounds.is_empty());
+    assert_eq!(report.verdict(), Verdict::Done);
+    assert_eq!(
+        report.left_behind[&machine(0)],
+        ["m0:/var/lib/grid/sim-1".to_owned()]
+    );
 }
 
 #[test]

@@ -116,6 +116,7 @@ pub fn machine(n: u64, content: Digest) -> Machine {
         attempt: Some(Attempt {
             token: token(n),
             manifest: manifest(n, content, 2),
+            at: None,
         }),
         ..Machine::unknown()
     }

@@ -21,6 +21,7 @@ use crate::words::{NodeName, ServiceName};
 #[command(after_help = "Examples:\n  \
         grid forget eridanus --yes                  a machine that burnt down\n  \
         grid forget eridanus --service billing      what moved off it may start elsewhere\n  \
+        grid forget eridanus --left-behind          what lay at its former address or root, once you removed it\n  \
         grid forget @attic --yes                    all that carry a tag\n\n\
         Nothing is contacted. Accounts that only this machine used go with the next push; a service that waited for its removal there \
         starts elsewhere. If the machine is alive after all, it keeps running what it holds, and the next send to it is refused until \
@@ -31,6 +32,9 @@ pub struct Arguments {
     /// Only this service on it
     #[arg(long)]
     service: Option<String>,
+    /// Only what it was sent before at another address or below another root
+    #[arg(long, conflicts_with = "service")]
+    left_behind: bool,
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
@@ -43,12 +47,18 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let known = known(context, &writing, &arguments.node)?;
     let names = list(known.iter().map(|(node, _)| node));
     let question = match &service {
+        None if arguments.left_behind => {
+            format!("Take what {names} was sent at another address or root as gone?")
+        }
         None => format!("Take {names} as gone, with all that it holds?"),
         Some(service) => format!("Take {service} as gone from {names}?"),
     };
     let mut changes = Vec::new();
     for (node, machine) in &known {
         changes.push(match &service {
+            None if arguments.left_behind => {
+                Change::Machine(node.clone(), without_former(machine, node)?)
+            }
             None => Change::ForgetMachine(node.clone()),
             Some(service) => Change::Machine(node.clone(), without(machine, node, service)?),
         });
@@ -68,15 +78,21 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let touched = Touched {
         how: Touch::Forgotten,
         digest: None,
-        why: service.as_ref().map(ToString::to_string),
+        why: match arguments.left_behind {
+            true => Some("what it left behind".to_owned()),
+            false => service.as_ref().map(ToString::to_string),
+        },
         fence: None,
     };
     let touched = nodes.iter().map(|node| (node.clone(), touched.clone()));
     context.commit(&mut writing, changes, touched)?;
     let state = writing.store.load()?;
-    let changed = nodes.into_iter().map(|node| Changed::Forgotten {
-        node,
-        service: service.clone(),
+    let changed = nodes.into_iter().map(|node| match arguments.left_behind {
+        true => Changed::ForgottenLeftBehind { node },
+        false => Changed::Forgotten {
+            node,
+            service: service.clone(),
+        },
     });
     tell(
         context,
@@ -128,6 +144,19 @@ fn known(
     Err(CommandError::usage(format!(
         "the store knows no machine {text}{suggestion}"
     )))
+}
+
+/// Without the places where it lay before it was sent to where it is now.
+fn without_former(machine: &Machine, node: &NodeName) -> Result<Machine, CommandError> {
+    if machine.left_behind().is_empty() {
+        return Err(CommandError::usage(format!(
+            "{node} left nothing behind that grid knows of"
+        )));
+    }
+    Ok(Machine {
+        former: Vec::new(),
+        ..machine.clone()
+    })
 }
 
 fn without(

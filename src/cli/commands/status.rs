@@ -16,6 +16,7 @@ use crate::cli::view::{
     AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView,
 };
 use crate::compose::identities::{self, Standing};
+use crate::compose::sent::Machine;
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
@@ -248,6 +249,21 @@ fn block(context: &Context, world: &World<'_>, found: &mut BTreeMap<NodeName, St
     }
 }
 
+/// Where a machine was last reached, if the declaration no longer says so.
+fn reached_elsewhere(reading: &Reading, node: &NodeName) -> Option<String> {
+    let machine = reading.state.fleet.get(node)?;
+    let declared = reading.loaded.mesh.nodes.get(node);
+    machine.elsewhere(declared)
+}
+
+/// Where it was sent to before.
+fn left_behind(reading: &Reading, node: &NodeName) -> Vec<String> {
+    let declared = reading.loaded.mesh.nodes.get(node);
+    let machine = reading.state.fleet.get(node);
+    let former = machine.into_iter().flat_map(Machine::left_behind);
+    former.map(|former| former.place.told(declared)).collect()
+}
+
 fn view(
     reading: &Reading,
     today: Date,
@@ -264,7 +280,8 @@ fn view(
             let machine = reading.state.fleet.get(&node);
             let sent = machine.and_then(|machine| machine.sent.as_ref());
             let declared = reading.loaded.mesh.nodes.get(&node);
-            let moved = sent.filter(|sent| declared.is_none_or(|declared| !sent.is_at(declared)));
+            let moved = reached_elsewhere(reading, &node);
+            let left_behind = left_behind(reading, &node);
             MachineView {
                 state: stands.state,
                 holds: sent.map(|sent| sent.manifest.digest()),
@@ -287,7 +304,8 @@ fn view(
                 older: stands.older,
                 probe: stands.probe,
                 identity: stands.identity,
-                reached_at: moved.map(|sent| sent.place(declared)),
+                reached_at: moved,
+                left_behind,
                 node,
             }
         })

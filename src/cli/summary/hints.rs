@@ -100,17 +100,17 @@ fn of_undeclared(mesh: &Mesh, report: &Report) -> Vec<String> {
         report.failed.values().any(fenced)
     };
     let untold = report.undeclared.iter().filter(|(node, _)| !is_told(node));
+    let left_behind = report.left_behind.iter();
+    let left_behind = left_behind.map(|(node, places)| phrases::ends_left_behind(node, places));
     untold
         .map(|(node, place)| {
             if mesh.nodes.contains_key(node) {
-                format!(
-                    "{node} is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine \
-                     at {place} is gone, `grid forget {node}` takes it as gone"
-                )
+                phrases::elsewhere(node, place)
             } else {
                 format!("`grid forget {node}` takes {node} as gone, once it is")
             }
         })
+        .chain(left_behind)
         .collect()
 }
 
@@ -299,8 +299,9 @@ fn fence(
             by.unwrap_or("a later push")
         ),
         Whose::EarlierPush => format!(
-            "if {names} {was_forgotten}had another name, or was put back from a backup or a snapshot, {take_over} sends to it again; if not, a \
-             copy of this store pushes too ({holds_of} above): find it, and keep one of the two",
+            "if {names} {was_forgotten}had another name, had its `address` or `root` changed and changed back, or was put back from a backup or \
+             a snapshot, {take_over} sends to it again; if not, this `.grid` is an older copy (put the newest one back in its place), or \
+             another copy of it pushes too ({holds_of} above): find it, and keep one of the two",
             was_forgotten = if forgotten {
                 "was forgotten here (`grid history` says when), "
             } else {

@@ -152,6 +152,11 @@ pub enum Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         service: Option<ServiceName>,
     },
+    /// What a machine was sent before, at another address or below another root, was taken as gone.
+    ForgottenLeftBehind {
+        /// Which machine.
+        node: NodeName,
+    },
 }
 
 impl fmt::Display for Changed {
@@ -266,6 +271,9 @@ impl fmt::Display for Changed {
                 f,
                 "forgot {service} on {node}: it is taken as gone from there"
             ),
+            Self::ForgottenLeftBehind { node } => {
+                write!(f, "forgot what {node} left behind: it is taken as gone")
+            }
         }
     }
 }

@@ -67,6 +67,9 @@ pub struct Ended {
     pub out_of_rounds: BTreeSet<NodeName>,
     /// Machines that left the declaration or changed their address, and where they were reached.
     pub undeclared: BTreeMap<NodeName, String>,
+    /// Where machines were sent to before, at another address or below another root: what was sent still lies there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_behind: BTreeMap<NodeName, Vec<String>>,
     /// Machines that were not sent to or contacted since somebody interrupted, or too many had failed.
     pub kept_back: BTreeSet<NodeName>,
     /// How many machines are as they should be.
@@ -125,6 +128,7 @@ impl Ended {
             rolled_back: report.rolled_back,
             out_of_rounds: report.out_of_rounds,
             undeclared: report.undeclared,
+            left_behind: report.left_behind,
             kept_back: report.kept_back,
             current: report.current,
         }

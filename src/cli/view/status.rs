@@ -88,6 +88,9 @@ pub struct MachineView {
     /// Where it was last reached, if the declaration no longer says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<String>,
+    /// Where it was sent to before, at another address or below another root: what was sent still lies there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<String>,
 }
 
 /// What a machine said when it was asked just now.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::compose::Release;
+use crate::compose::former::{Former, Place};
 use crate::compose::manifest::Manifest;
 use crate::store::journal::{Entry, Head, Walk};
 use crate::words::{AbsolutePath, Chance};
@@ -77,7 +78,34 @@ fn machine() -> impl Strategy<Value = Machine> {
             root: rooted.then(|| AbsolutePath::new("/srv/grid").unwrap()),
         },
     );
-    let attempt = (token(), manifest()).prop_map(|(token, manifest)| Attempt { token, manifest });
+    let sent = sent.boxed();
+    let place = |(address, rooted): (String, bool)| Place {
+        address,
+        root: rooted.then(|| AbsolutePath::new("/srv/other").unwrap()),
+    };
+    let place = move || (any::<String>(), any::<bool>()).prop_map(place);
+    let attempt =
+        (token(), manifest(), proptest::option::of(place())).prop_map(|(token, manifest, at)| {
+            Attempt {
+                token,
+                manifest,
+                at,
+            }
+        });
+    let attempt = attempt.boxed();
+    let former = (
+        place(),
+        proptest::option::of(token()),
+        proptest::option::of(sent.clone()),
+        proptest::option::of(attempt.clone()),
+    );
+    let former = former.prop_map(|(place, token, sent, attempt)| Former {
+        place,
+        token,
+        sent,
+        attempt,
+    });
+    let former = proptest::collection::vec(former, 0..3);
     let forgotten = proptest::collection::btree_set(service(), 0..3);
     (
         proptest::option::of(token()),
@@ -85,14 +113,18 @@ fn machine() -> impl Strategy<Value = Machine> {
         proptest::option::of(attempt),
         proptest::option::of(any::<[u8; 32]>()),
         forgotten,
+        former,
     )
-        .prop_map(|(token, sent, attempt, rolled_back, forgotten)| Machine {
-            token,
-            sent,
-            attempt,
-            rolled_back: rolled_back.map(Digest::from_bytes),
-            forgotten,
-        })
+        .prop_map(
+            |(token, sent, attempt, rolled_back, forgotten, former)| Machine {
+                token,
+                sent,
+                attempt,
+                rolled_back: rolled_back.map(Digest::from_bytes),
+                forgotten,
+                former,
+            },
+        )
 }
 
 fn read_back(machine: &Machine) -> Machine {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 
 use super::probe::probed;
-use super::{Stands, fenced};
+use super::{Stands, fenced, left_behind, reached_elsewhere};
 use crate::cli::commands::renamed::sent_as;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::CommandError;
@@ -15,7 +15,6 @@ use crate::cli::summary::fences;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
-use crate::mesh::Mesh;
 use crate::push::Reason;
 use crate::words::NodeName;
 
@@ -72,15 +71,12 @@ fn why(
     };
     let probe = stands.probe.as_ref().filter(|probe| !is_told(probe));
     why.extend(probe.map(probed));
-    let sent = reading
-        .state
-        .fleet
-        .get(node)
-        .and_then(|machine| machine.sent.as_ref());
-    if let Some(sent) = sent
-        && declared.is_none_or(|declared| !sent.is_at(declared))
-    {
-        why.push(format!("last reached at {}", sent.place(declared)));
+    if let Some(place) = reached_elsewhere(reading, node) {
+        why.push(format!("last reached at {place}"));
+    }
+    let left_behind = left_behind(reading, node);
+    if !left_behind.is_empty() {
+        why.push(phrases::left_behind(&left_behind));
     }
     why.join("; ")
 }
@@ -107,10 +103,11 @@ fn look(stands: &Stands) -> Look {
 
 /// What to do about machines that `grid push --behind` does not reach, or not before something is mended.
 fn hints(
-    mesh: &Mesh,
+    reading: &Reading,
     standings: &BTreeMap<NodeName, Stands>,
     forgotten: &BTreeSet<NodeName>,
 ) -> Vec<String> {
+    let mesh = &reading.loaded.mesh;
     let found = standings.iter().filter_map(|(node, stands)| {
         let fenced = stands.fenced.as_ref()?;
         Some((node, fenced.held.as_ref(), &fenced.whose))
@@ -149,6 +146,12 @@ fn hints(
             hints.push(format!(
                 "`grid forget {node}` takes {node} as gone, once it is"
             ));
+        } else if let Some(place) = reached_elsewhere(reading, node) {
+            hints.push(phrases::elsewhere(node, &place));
+        }
+        let left_behind = left_behind(reading, node);
+        if !left_behind.is_empty() {
+            hints.push(phrases::ends_left_behind(node, &left_behind));
         }
     }
     let is_put_back = |stands: &Stands| match &stands.probe {
@@ -281,7 +284,7 @@ pub(super) fn table(
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));
     }
     if !context.ui.quiet {
-        for hint in hints(mesh, standings, forgotten) {
+        for hint in hints(reading, standings, forgotten) {
             context.ui.hint(&hint);
         }
     }
