@@ -119,7 +119,7 @@ fn a_poller_takes_every_seed_as_a_peers_answer() {
     for (name, body) in corpus() {
         assert_eq!(take(&body, None), Err(AnswerError::NoDate));
         let pulled = take(&body, Some("Sun, 06 Nov 1994 08:49:37 GMT")).unwrap();
-        if pulled.readings.is_empty() {
+        if pulled.rows.is_empty() {
             continue;
         }
         write!(seen, "{name}:").unwrap();
@@ -127,8 +127,8 @@ fn a_poller_takes_every_seed_as_a_peers_answer() {
             write!(seen, " {} {count}", refusal.as_str()).unwrap();
         }
         seen.push('\n');
-        for reading in pulled.readings {
-            reading.row.write(&mut seen);
+        for row in pulled.rows {
+            row.write(&mut seen);
         }
     }
     insta::assert_snapshot!(seen, @r#"
@@ -184,14 +184,13 @@ proptest! {
         let date = NOW.http_date();
         let pulled =
             reading::read(&site, body.as_bytes(), Some(&date), NOW, &accepted, Limits::CONTRACT).unwrap();
-        for reading in &pulled.readings {
-            prop_assert!(accepted.scale(reading.row.name.as_str()).unwrap().holds(reading.row.value));
-            prop_assert!((0..=OLDEST_MS).contains(&NOW.since(reading.row.stamp)));
-            prop_assert!(reading.row.site == site && reading.lives(NOW));
+        for row in &pulled.rows {
+            prop_assert!(accepted.scale(row.name.as_str()).unwrap().holds(row.value));
+            prop_assert!((0..=OLDEST_MS).contains(&NOW.since(row.stamp)));
+            prop_assert!(row.site == site);
         }
         // What was taken is what a poller of this site would be told, and takes whole.
-        let rows = pulled.readings.iter().map(|reading| &reading.row);
-        let response = respond(rows, &Query::default(), NOW, Limits::CONTRACT);
+        let response = respond(&pulled.rows, &Query::default(), NOW, Limits::CONTRACT);
         let again = reading::read(
             &site,
             response.body.as_bytes(),
@@ -202,6 +201,6 @@ proptest! {
         );
         let again = again.unwrap();
         prop_assert!(again.flaws.is_empty() && again.refused.is_empty());
-        prop_assert_eq!(again.readings, pulled.readings);
+        prop_assert_eq!(again.rows, pulled.rows);
     }
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use delivery_bed::mount::Mount;
 use grid::evidence::{Document, Reason};
 use site_bed::client::{Caller, get, post, report};
-use site_bed::{Authority, Site, until};
+use site_bed::{Authority, Provider, Site, until};
 
 const EPOCH: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";
@@ -238,4 +238,40 @@ fn a_clock_that_jumps_makes_reports_stale_or_fresh_and_loses_none() {
     comes_to(&site, Reason::Clean);
     assert_eq!((held(&site, EPOCH), held(&site, OTHER)), (Some(3), Some(2)));
     assert!(site.runs());
+}
+
+/// How old a site's overlay says that the queue of a peer's pool is, in milliseconds.
+fn age(of: &Site, peer: &str) -> Option<u64> {
+    let overlay = of.json("overlay.json")?;
+    let row = overlay["rows"].as_array()?.iter().find(|row| row["site"] == peer)?;
+    let depth = &row["signals"]["queue_depth"];
+    assert_eq!(depth["value"], 3.0, "{depth}");
+    depth["age_ms"].as_u64()
+}
+
+#[test]
+fn a_peer_that_is_cut_off_grows_old_however_often_the_time_is_set() {
+    let authority = Authority::new();
+    let provider = Provider::new("llm_d_epp_average_queue_size 3\n");
+    let (mut atlas, mut borealis) = (
+        Site::new("atlas", &authority),
+        Site::new("borealis", &authority),
+    );
+    borealis.scrapes.push(("pool", provider.url.clone()));
+    atlas.knows(&borealis);
+    borealis.knows(&atlas);
+    let clock = Clock::of(&mut atlas);
+    borealis.start();
+    atlas.start();
+    until("it was pulled", || age(&atlas, "borealis"));
+    borealis.kill();
+    let mut least = age(&atlas, "borealis").unwrap();
+    for off in [-3_600, 3_600, -315_360_000, 0] {
+        clock.is_off_by(off);
+        until("it grew older by what passed, and by no more", || {
+            let age = age(&atlas, "borealis").unwrap();
+            assert!(age < 100_000, "{age} after {off}");
+            (age >= least + 1_000).then(|| least = age)
+        });
+    }
 }

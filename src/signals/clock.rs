@@ -80,6 +80,45 @@ impl EpochMs {
     }
 }
 
+/// A moment on a clock that nobody sets: milliseconds since the machine started, or since whenever else it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Steady(u64);
+
+impl Steady {
+    /// The moment that many milliseconds after the clock's start.
+    #[must_use]
+    pub const fn new(milliseconds: u64) -> Self {
+        Self(milliseconds)
+    }
+
+    /// How many milliseconds passed from this until `now`.
+    #[must_use]
+    pub const fn age_at(self, now: Self) -> u64 {
+        now.0.saturating_sub(self.0)
+    }
+}
+
+/// One moment by both clocks of a machine: that which says what time it is, and may be set, and that which says how much
+/// time passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// What time it is: what stamps and `Date` say.
+    pub wall: EpochMs,
+    /// How much time passed.
+    pub steady: Steady,
+}
+
+impl Moment {
+    /// By how many milliseconds the time was set since `earlier`: back where it is negative.
+    #[must_use]
+    pub fn set_since(self, earlier: Self) -> i64 {
+        let passed = i128::from(self.steady.0) - i128::from(earlier.steady.0);
+        let told = i128::from(self.wall.0) - i128::from(earlier.wall.0);
+        let set = told - passed;
+        i64::try_from(set).unwrap_or(if set < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
 impl From<Timestamp> for EpochMs {
     fn from(moment: Timestamp) -> Self {
         Self(moment.as_millisecond())
@@ -114,6 +153,20 @@ mod tests {
         ] {
             assert_eq!(EpochMs::from_http_date(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_told_from_time_that_passes() {
+        let at = |wall, steady| Moment {
+            wall: EpochMs::new(wall),
+            steady: Steady::new(steady),
+        };
+        assert_eq!(at(2_000, 1_500).set_since(at(1_000, 500)), 0);
+        assert_eq!(at(-9_000, 1_500).set_since(at(1_000, 500)), -11_000);
+        assert_eq!(at(9_000, 1_500).set_since(at(1_000, 500)), 7_000);
+        assert_eq!(at(i64::MAX, 0).set_since(at(i64::MIN, 0)), i64::MAX);
+        assert_eq!(at(i64::MIN, u64::MAX).set_since(at(0, 0)), i64::MIN);
+        assert_eq!(Steady::new(5).age_at(Steady::new(3)), 0);
     }
 
     #[test]

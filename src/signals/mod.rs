@@ -3,7 +3,7 @@
 //!
 //! A pure room: no clock, no network, no file. Whatever comes from outside (a provider's metrics, a peer's answer, a
 //! caller's query) is bounded, is read in time linear in its length, and is refused or left out by a counted reason;
-//! nothing of it can end the daemon. Times are arguments, in milliseconds of the epoch.
+//! nothing of it can end the daemon. Times are arguments: milliseconds of the epoch, and of a clock that nobody sets.
 //!
 //! The way of a sample: a provider's metrics are read by [`exposition`], what of them is served becomes [`row::Row`]s
 //! in [`contract`], a caller's [`query`] picks among these for a [`response`]; a peer turns the response into rows of
@@ -32,6 +32,6 @@ pub mod site;
 mod sample;
 
 pub use crate::words::{LabelName, MetricName, ProviderName};
-pub use clock::EpochMs;
+pub use clock::{EpochMs, Moment};
 pub use counts::Counts;
 pub use row::Row;

@@ -20,7 +20,7 @@ use super::row::{Labels, PROVIDER, Row, SITE};
 use crate::words::NodeName;
 use crate::words::{LabelName, MetricName, ProviderName};
 
-/// How long a reading lives after it was pulled, in milliseconds.
+/// How long a row lives after it was scraped or pulled, in milliseconds that passed, whatever the time is set to.
 pub const LIVES_MS: u64 = crate::words::READINGS_LIVE_MS;
 
 /// How far after the peer's `Date` a stamp may lie, in milliseconds: `Date` has whole seconds.
@@ -84,28 +84,11 @@ impl Refusal {
     }
 }
 
-/// One row of a peer, and when it was pulled.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
-    /// The row; its stamp is by this machine's clock.
-    pub row: Row,
-    /// When it was pulled, by this machine's clock.
-    pub pulled: EpochMs,
-}
-
-impl Reading {
-    /// Whether it is still to be used: for 120 s after it was pulled. A clock that jumped back ends nothing.
-    #[must_use]
-    pub fn lives(&self, now: EpochMs) -> bool {
-        self.pulled.age_at(now) < LIVES_MS
-    }
-}
-
 /// What an answer gave.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pulled {
-    /// The readings, in the order of [`Row::order`].
-    pub readings: Vec<Reading>,
+    /// The rows, in the order of [`Row::order`]; their stamps are by this machine's clock.
+    pub rows: Vec<Row>,
     /// Rows that were read and refused.
     pub refused: Counts<Refusal>,
     /// Lines that could not be read.
@@ -159,9 +142,8 @@ pub fn read(
         }
         stays
     });
-    let readings = rows.into_iter().map(|row| Reading { row, pulled: now });
     Ok(Pulled {
-        readings: readings.collect(),
+        rows,
         refused,
         flaws: reader.into_flaws(),
     })
@@ -255,10 +237,10 @@ mod tests {
     fn shown(body: &str) -> String {
         let pulled = pulled(body);
         let mut text = String::new();
-        for reading in &pulled.readings {
+        for row in &pulled.rows {
             let mut line = String::new();
-            reading.row.write(&mut line);
-            let age = reading.row.stamp.age_at(NOW);
+            row.write(&mut line);
+            let age = row.stamp.age_at(NOW);
             writeln!(text, "{} [{age} ms]", line.trim_end()).unwrap();
         }
         for (reason, count) in pulled.refused.iter() {
@@ -342,10 +324,10 @@ mod tests {
             body += &format!("llm_d_epp_ready_endpoints{{grid_provider=\"p{n:02}\"}} 2 {PEERS}\n");
         }
         let pulled = pulled(&body);
-        assert_eq!(pulled.readings.len(), 128);
+        assert_eq!(pulled.rows.len(), 128);
         assert_eq!(pulled.refused.of(Refusal::TooManyProviders), 12);
-        let last = pulled.readings.last().unwrap();
-        assert_eq!(last.row.provider.as_str(), "p63");
+        let last = pulled.rows.last().unwrap();
+        assert_eq!(last.provider.as_str(), "p63");
     }
 
     #[test]
@@ -361,16 +343,6 @@ mod tests {
             );
             assert_eq!(read, Err(AnswerError::NoDate));
         }
-    }
-
-    #[test]
-    fn a_reading_lives_two_minutes_and_a_clock_that_jumps_back_ends_nothing() {
-        let body = ready("grid_provider=\"pool\"", "1", PEERS - 1_000);
-        let reading = pulled(&body).readings.remove(0);
-        assert!(reading.lives(NOW));
-        assert!(reading.lives(EpochMs::new(NOW.get() + 119_999)));
-        assert!(!reading.lives(EpochMs::new(NOW.get() + 120_000)));
-        assert!(reading.lives(EpochMs::new(NOW.get() - 3_600_000)));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::{Notify as Told, watch};
 use tokio::time::timeout;
 
@@ -12,8 +11,8 @@ use super::board::Board;
 use super::config::Loaded;
 use super::membership::{Declared, Membership as _};
 use super::metrics::Metrics;
+use super::now::now;
 use super::state::StateFolder;
-use crate::signals::EpochMs;
 
 /// The least pause between two writes of the overlay.
 const LEAST: Duration = Duration::from_millis(100);
@@ -40,7 +39,7 @@ impl Keeper {
         loop {
             let loaded = Arc::clone(&self.loaded.borrow());
             let site = &loaded.site;
-            let now = EpochMs::from(Timestamp::now());
+            let now = now();
             let scrapes = site.scrapes.iter();
             let providers: BTreeSet<_> = scrapes.map(|scrape| scrape.provider.clone()).collect();
             let peers: BTreeSet<_> = self.members.alive().into_iter().map(|m| m.name).collect();

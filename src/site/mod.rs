@@ -13,7 +13,7 @@
 //! | `checked` | whether it runs as declared, for a push's check |
 //! | `watch`, `restart`, `difference` | files that change: taken up live, or exit 75 |
 //! | `keeper`, `state` | the overlay; the daemon's files |
-//! | `metrics`, `shown`, `outcomes`, `notify` | counters and who reads them, what is news, systemd |
+//! | `metrics`, `shown`, `outcomes`, `notify`, `now` | counters and who reads them, what is news, systemd, the clocks |
 //!
 //! The mode is read once. Under poll the listener is bound and peers are pulled; under gossip there is no listener, and
 //! until gossip itself is built nothing crosses sites, which the status says.
@@ -33,6 +33,7 @@ mod listener;
 mod membership;
 mod metrics;
 mod notify;
+mod now;
 mod outcomes;
 mod patient;
 mod poller;

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
@@ -19,10 +18,11 @@ use super::dial::{Dial, PollError};
 use super::fetch::Answer;
 use super::membership::{Member, Membership};
 use super::metrics::Metrics;
+use super::now::now;
 use super::outcomes::Outcomes;
 use super::serve::SIGNALS;
 use super::tls::Credentials;
-use crate::signals::EpochMs;
+use crate::signals::Moment;
 use crate::signals::contract::Accepted;
 use crate::signals::exposition::Limits;
 use crate::signals::reading::{Pulled, read};
@@ -95,8 +95,7 @@ impl Poller {
                 for (flaw, times) in pulled.flaws.iter() {
                     self.metrics.refused(peer, flaw.as_str(), times);
                 }
-                let rows = pulled.readings.into_iter().map(|reading| reading.row);
-                self.board.pulled(&member.name, rows.collect(), at);
+                self.board.pulled(&member.name, pulled.rows, at);
                 self.changed.notify_one();
             }
             Err(error) => {
@@ -114,7 +113,7 @@ impl Poller {
         &self,
         member: &Member,
         loaded: &Loaded,
-    ) -> Result<(Pulled, EpochMs), PollError> {
+    ) -> Result<(Pulled, Moment), PollError> {
         let settings = &loaded.site.settings;
         let end = Instant::now() + settings.poll_total_ms.duration();
         let mut pause = BACK_OFF;
@@ -141,7 +140,7 @@ impl Poller {
         &self,
         member: &Member,
         loaded: &Loaded,
-    ) -> Result<(Pulled, EpochMs), PollError> {
+    ) -> Result<(Pulled, Moment), PollError> {
         let (site, settings) = (&loaded.site, &loaded.site.settings);
         let most = usize::try_from(settings.poll_bytes).unwrap_or(usize::MAX);
         let dial = Dial {
@@ -163,8 +162,8 @@ async fn take(
     answer: Answer,
     accepted: Arc<Accepted>,
     most: usize,
-) -> Result<(Pulled, EpochMs), PollError> {
-    let at = EpochMs::from(Timestamp::now());
+) -> Result<(Pulled, Moment), PollError> {
+    let at = now();
     let site = member.name.clone();
     let limits = Limits {
         body: most,
@@ -172,7 +171,7 @@ async fn take(
     };
     let work = move || {
         let date = answer.date.as_deref();
-        read(&site, &answer.body, date, at, &accepted, limits)
+        read(&site, &answer.body, date, at.wall, &accepted, limits)
     };
     let pulled = tokio::task::spawn_blocking(work)
         .await

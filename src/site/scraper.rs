@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -12,8 +11,9 @@ use super::board::Board;
 use super::config::Loaded;
 use super::fetch::{FetchError, get};
 use super::metrics::Metrics;
+use super::now::now;
 use super::outcomes::Outcomes;
-use crate::signals::EpochMs;
+use crate::signals::Moment;
 use crate::signals::contract::{self, Scrape as Rows};
 use crate::signals::exposition::{ExpositionError, Limits};
 use crate::signals::site::{Scrape, Settings};
@@ -135,7 +135,7 @@ async fn take(
     site: NodeName,
     scrape: Scrape,
     settings: &Settings,
-) -> Result<(Rows, EpochMs), ScrapeError> {
+) -> Result<(Rows, Moment), ScrapeError> {
     let most = usize::try_from(settings.scrape_bytes).unwrap_or(usize::MAX);
     let url = scrape.url;
     let stream = TcpStream::connect((url.host(), url.port()))
@@ -145,12 +145,12 @@ async fn take(
     if !answer.status.is_success() {
         return Err(ScrapeError::Status(answer.status));
     }
-    let at = EpochMs::from(Timestamp::now());
+    let at = now();
     let limits = Limits {
         body: most,
         ..Limits::CONTRACT
     };
-    let read = move || contract::scrape(&site, &scrape.provider, &answer.body, at, limits);
+    let read = move || contract::scrape(&site, &scrape.provider, &answer.body, at.wall, limits);
     let rows = tokio::task::spawn_blocking(read)
         .await
         .map_err(|_| ScrapeError::Ending)??;

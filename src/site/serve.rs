@@ -10,17 +10,16 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{AGE, ALLOW, CONNECTION, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use jiff::Timestamp;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::board::Board;
 use super::metrics::Metrics;
+use super::now::now;
 use super::tls::Credentials;
 use super::trust::{Caller, Known, Stranger};
 use super::writer::Ingest;
 use crate::evidence::headers::{self, Header};
 use crate::evidence::{Answer, Event, Refusal, Report};
-use crate::signals::EpochMs;
 use crate::signals::query::Query;
 use crate::signals::response;
 
@@ -130,7 +129,7 @@ impl Served {
         };
         let page = self
             .board
-            .page(caller, query.as_ref(), EpochMs::from(Timestamp::now()));
+            .page(caller, query.as_ref(), now());
         if page.left_out > 0 {
             self.metrics.left_out(page.left_out);
         }
