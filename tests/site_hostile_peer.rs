@@ -168,9 +168,9 @@ fn ten_mebibytes_are_refused_unread_and_not_asked_for_again_before_the_next_turn
     until("it is refused", || {
         (polled(&site, "too_large") >= 2).then_some(())
     });
-    // One request a poll, and perhaps one under way: no retry.
+    // One request a poll, perhaps one under way, and perhaps a first knock that took too long to be counted: no retry.
     let asked = u64::try_from(peer.asked.load(Ordering::Relaxed)).unwrap();
-    assert!(asked <= polled(&site, "too_large") + 1, "{asked}");
+    assert!(asked <= polled(&site, "too_large") + 2, "{asked}");
     assert_eq!(rows(&site), "");
 }
 
@@ -214,7 +214,7 @@ fn an_error_of_the_servers_is_tried_three_times_and_another_status_once() {
         (polled(&site, "status") >= 2).then_some(())
     });
     let asked = u64::try_from(peer.asked.load(Ordering::Relaxed)).unwrap();
-    assert!(asked <= polled(&site, "status") + 1);
+    assert!(asked <= polled(&site, "status") + 2);
 }
 
 #[test]
@@ -241,4 +241,34 @@ fn a_peer_that_falls_silent_is_tried_within_its_time_and_hinders_no_other() {
     until("it is given up", || {
         (site.counter(timeouts) >= 1).then_some(())
     });
+}
+
+#[test]
+fn a_hundred_and_ten_silent_peers_make_no_other_neutral() {
+    let authority = Authority::new();
+    let mut site = Site::new("atlas", &authority);
+    let mut live = Site::new("z", &authority);
+    // They take connections and never say a word; their names come first.
+    let mut listeners = Vec::new();
+    for n in 0..110 {
+        let address = address();
+        listeners.push(TcpListener::bind((address, PORT)).unwrap());
+        let pins = vec![format!("{n:064x}")];
+        site.peers.push((format!("a{n:03}"), address, pins));
+    }
+    site.knows(&live);
+    live.knows(&site);
+    live.start();
+    site.start();
+    let answered = "grid_peer_poll_total{peer=\"z\",outcome=\"success\"}";
+    until("whoever answers is polled again and again", || {
+        (site.counter(answered) >= 20).then_some(())
+    });
+    // By then not all that are silent have had a turn of theirs, which takes five seconds.
+    let metrics = site.metrics();
+    let silent = metrics
+        .lines()
+        .filter(|line| line.starts_with("grid_peer_poll_total{peer=\"a"))
+        .count();
+    assert!(silent < 110, "{silent}");
 }

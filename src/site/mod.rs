@@ -7,7 +7,7 @@
 //! | `admission`, `listener`, `patient` | connections, their bounds and their ends |
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
-//! | `scraper`, `poller`, `dial`, `fetch`, `membership` | what is pulled, and from whom |
+//! | `scraper`, `poller`, `turns`, `dial`, `fetch`, `membership` | what is pulled, and from whom |
 //! | `read` | what a site shows to whoever asks by hand |
 //! | `gateway` | the other end of a report: a gateway that is driven by scripts |
 //! | `checked` | whether it runs as declared, for a push's check |
@@ -46,6 +46,7 @@ mod shown;
 mod state;
 mod tls;
 mod trust;
+mod turns;
 mod watch;
 mod writer;
 

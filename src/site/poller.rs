@@ -2,15 +2,16 @@
 //!
 //! Only what a retry can help is tried again: a timeout, a refused connection, a broken one, an error of the server's. A
 //! site that is not the one that was dialled, an answer past its bound or without a date is not asked again before its
-//! next turn. What a peer said before stays until it is 120 s old.
+//! next turn. What a peer said before stays until it is 120 s old. Of whoever did not answer last time, or never was asked,
+//! silence is waited for once a turn: see [`Turns`] for whose turn it is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout_at};
 
 use super::board::Board;
 use super::config::Loaded;
@@ -22,6 +23,7 @@ use super::now::now;
 use super::outcomes::Outcomes;
 use super::serve::SIGNALS;
 use super::tls::Credentials;
+use super::turns::{Ended, Standing, Turns};
 use crate::signals::Moment;
 use crate::signals::contract::Accepted;
 use crate::signals::exposition::Limits;
@@ -30,6 +32,12 @@ use crate::signals::reading::{Pulled, read};
 /// How long the first pause between two attempts is; each further one is twice as long. Jitter makes it three to five
 /// quarters of that. Together they outlast a peer's restart, so that a renewal fails no poll.
 const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// How long somebody who was never asked is waited for at first.
+const KNOCK: Duration = Duration::from_secs(1);
+
+/// How often it is looked who is there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The poller.
 pub struct Poller {
@@ -55,35 +63,47 @@ impl Poller {
         let poller = Arc::new(self);
         let settings = poller.loaded.borrow().site.settings.clone();
         let parallel = usize::try_from(settings.poll_parallel).unwrap_or(1);
-        let turns = Arc::new(Semaphore::new(parallel));
-        let mut ticks = interval(settings.poll_interval_ms.duration());
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut turns = Turns::new(settings.poll_interval_ms.duration(), parallel);
+        let mut polls = JoinSet::new();
+        let mut loaded = poller.loaded.clone();
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            let mut polls = JoinSet::new();
+            while let Some((member, standing)) = turns.next(Instant::now().into_std()) {
+                let poller = Arc::clone(&poller);
+                polls.spawn(async move {
+                    let how = poller.one(&member, standing).await;
+                    (member.name, how)
+                });
+            }
+            let wakes = turns.wakes();
+            let due = async {
+                match wakes {
+                    Some(due) => sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(ended) = polls.join_next() => {
+                    let Ok((name, how)) = ended else { return };
+                    turns.ended(&name, how, Instant::now().into_std());
+                    continue;
+                }
+                () = due => continue,
+                _ = looks.tick() => {}
+                changed = loaded.changed() => if changed.is_err() { return },
+            }
             let alive = poller.members.alive();
             let names: BTreeSet<&str> = alive.iter().map(|member| member.name.as_str()).collect();
             poller.last.keep(|name| names.contains(name));
-            for member in alive.clone() {
-                // The turn is taken here, so that no more tasks wait than there are turns.
-                let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
-                    return;
-                };
-                let poller = Arc::clone(&poller);
-                polls.spawn(async move {
-                    poller.one(&member).await;
-                    drop(turn);
-                });
-                while polls.try_join_next().is_some() {}
-            }
-            while polls.join_next().await.is_some() {}
+            turns.follow(alive, Instant::now().into_std());
         }
     }
 
-    async fn one(&self, member: &Member) {
+    async fn one(&self, member: &Member, standing: Standing) -> Ended {
         let loaded = Arc::clone(&self.loaded.borrow());
         let peer = member.name.as_str();
-        match self.attempts(member, &loaded).await {
+        match self.attempts(member, standing, &loaded).await {
             Ok((pulled, at)) => {
                 self.metrics.poll(peer, "success");
                 if self.last.is_news(peer, "success") {
@@ -97,7 +117,10 @@ impl Poller {
                 }
                 self.board.pulled(&member.name, pulled.rows, at);
                 self.changed.notify_one();
+                Ended::Answered
             }
+            // It only was knocked at: what counts is how it answers when it is asked in earnest.
+            Err(PollError::Timeout) if standing == Standing::Unknown => Ended::Unheard,
             Err(error) => {
                 self.metrics.poll(peer, error.outcome());
                 if self.last.is_news(peer, error.outcome()) {
@@ -105,6 +128,7 @@ impl Poller {
                 } else {
                     tracing::debug!(peer, host = %member.host, %error, "a peer still cannot be polled");
                 }
+                Ended::Failed
             }
         }
     }
@@ -112,14 +136,20 @@ impl Poller {
     async fn attempts(
         &self,
         member: &Member,
+        standing: Standing,
         loaded: &Loaded,
     ) -> Result<(Pulled, Moment), PollError> {
         let settings = &loaded.site.settings;
+        let limit = settings.poll_attempt_ms.duration();
+        let limit = match standing {
+            Standing::Unknown => limit.min(KNOCK),
+            Standing::Answers | Standing::Silent => limit,
+        };
         let end = Instant::now() + settings.poll_total_ms.duration();
         let mut pause = BACK_OFF;
         let mut left = settings.poll_attempts;
         loop {
-            let until = end.min(Instant::now() + settings.poll_attempt_ms.duration());
+            let until = end.min(Instant::now() + limit);
             let taken = timeout_at(until, self.attempt(member, loaded)).await;
             left = left.saturating_sub(1);
             let error = match taken.unwrap_or(Err(PollError::Timeout)) {
@@ -127,7 +157,10 @@ impl Poller {
                 Err(error) => error,
             };
             let jittered = pause.mul_f64(0.75 + rand::random::<f64>() / 2.0);
-            if left == 0 || !error.may_pass() || Instant::now() + jittered >= end {
+            // Who is silent again would only hold the place of another.
+            let is_silent =
+                standing != Standing::Answers && matches!(error, PollError::Timeout);
+            if left == 0 || is_silent || !error.may_pass() || Instant::now() + jittered >= end {
                 return Err(error);
             }
             tracing::debug!(peer = %member.name, %error, "a poll is tried again");
