@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use rustls::pki_types::UnixTime;
+
 use super::config::{ConfigError, Source};
+use super::itself::{Unfit, unfit};
 use super::state::{FORMAT, SiteStatus};
 use crate::words::{PeerTrust, SignalMode};
 
@@ -57,6 +60,13 @@ pub enum Unmet {
         "the site daemon shows another certificate than the one that was delivered, and has not taken that up yet"
     )]
     Certificate,
+    /// Its peers refuse it.
+    #[error(
+        "the site's peers refuse its certificate: {0}. An identity that grid minted is delivered by a push of this machine, and \
+         `grid rotate --site` mints another; one that is made elsewhere has to be put where `site` of its node says, with its \
+         SHA-256 among the node's `pins` under pin"
+    )]
+    Unfit(Unfit),
     /// It knows other peers, pins or authorities.
     #[error("the site daemon has not taken up yet what was delivered{}", said(.waits_for))]
     Files {
@@ -74,7 +84,8 @@ fn said(waits_for: &[String]) -> String {
 }
 
 /// Whether the daemon that `config` configures runs in the declared mode and trust, under poll shows the declared
-/// certificate, and has taken up all of its files: until it has, it refuses a peer whose pin or authority is new.
+/// certificate, which its peers admit, and has taken up all of its files: until it has, it refuses a peer whose pin or
+/// authority is new.
 ///
 /// # Errors
 /// What is not as declared.
@@ -115,7 +126,11 @@ pub fn check(config: &Path) -> Result<(), Unmet> {
             waits_for: status.waits_for,
         });
     }
-    Ok(())
+    let identity = declared.identity.as_ref();
+    match identity.and_then(|identity| unfit(&declared, identity, UnixTime::now())) {
+        Some(why) => Err(Unmet::Unfit(why)),
+        None => Ok(()),
+    }
 }
 
 fn read(path: &Path) -> Result<SiteStatus, Unmet> {

@@ -15,7 +15,7 @@ use super::identity::{Identity, IdentityError, authorities};
 use crate::signals::ProviderName;
 use crate::signals::contract::Accepted;
 use crate::signals::observation::Watch as Watched;
-use crate::signals::site::{LARGEST, Peers, Site, SiteError};
+use crate::signals::site::{LARGEST, Peers, Pins, Site, SiteError};
 use crate::words::{Digest, PeerTrust, SignalMode};
 
 /// Why files cannot be taken up.
@@ -63,8 +63,10 @@ pub struct Source {
 pub struct Loaded {
     /// `site.toml`.
     pub site: Site,
-    /// `peers.toml`.
+    /// `peers.toml`, without the site itself.
     pub peers: Peers,
+    /// The pins of the site itself there; none: it does not stand there.
+    pub own_pins: Option<Pins>,
     /// What the declaration says of providers' signals.
     pub watches: BTreeMap<ProviderName, Watched>,
     /// The names that are taken of peers.
@@ -135,6 +137,8 @@ impl Source {
         let peers_path = beside(site.peers.as_str());
         let mut peers = Peers::read(&read(&peers_path)?).map_err(wrong(&peers_path))?;
         // One list goes to all sites, so the site itself stands on it.
+        let own = peers.peers.iter().find(|peer| peer.name == site.site);
+        let own_pins = own.map(|own| own.pins.clone());
         peers.peers.retain(|peer| peer.name != site.site);
 
         let certificate_path = beside(site.identity.certificate.as_str());
@@ -164,6 +168,7 @@ impl Source {
             watches: site.watches(),
             site,
             peers,
+            own_pins,
             identity,
             authorities,
             files,

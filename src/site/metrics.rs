@@ -60,6 +60,7 @@ pub struct Gauges {
 pub struct Metrics {
     counts: Mutex<BTreeMap<(Counter, Vec<String>), u64>>,
     condition: Mutex<Option<Reason>>,
+    admitted: Mutex<Option<bool>>,
     info: String,
 }
 
@@ -76,6 +77,7 @@ impl Metrics {
         let metrics = Self {
             counts: Mutex::default(),
             condition: Mutex::default(),
+            admitted: Mutex::default(),
             info,
         };
         for event in Event::ALL {
@@ -105,6 +107,11 @@ impl Metrics {
     /// What the gateways' reports amount to, as persisted; `None`: nothing is.
     pub fn condition(&self, reason: Option<Reason>) {
         *self.condition_held() = reason;
+    }
+
+    /// Whether the site's peers admit its certificate; `None`: there is nobody to admit it.
+    pub fn admitted(&self, is_so: Option<bool>) {
+        *self.admitted.lock().unwrap_or_else(PoisonError::into_inner) = is_so;
     }
 
     /// A report was answered.
@@ -201,6 +208,13 @@ impl Metrics {
             "grid_site_certificate_expiry_timestamp_seconds",
             "The last second in which the site's certificate holds.",
             &[("", gauges.not_after)],
+        );
+        let admitted = *self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let admitted = admitted.map(|is_so| ("", i64::from(is_so)));
+        gauge(
+            "grid_site_certificate_admitted",
+            "Whether peers that know what the site knows admit its certificate; without a listener there is no value.",
+            admitted.as_slice(),
         );
         let now = *self.condition_held();
         let reasons = Reason::ALL.map(|reason| {

@@ -3,7 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `config`, `identity`, `leaf` | the files, and what certificates say |
-//! | `trust`, `tls` | who a certificate is; mutual TLS both ways |
+//! | `trust`, `tls`, `itself` | who a certificate is; mutual TLS both ways; whether the own one is admitted |
 //! | `admission`, `listener`, `patient` | connections, their bounds and their ends |
 //! | `serve`, `board` | the two requests; what the site knows |
 //! | `writer` | the one thread that writes evidence |
@@ -27,6 +27,7 @@ mod difference;
 mod fetch;
 mod gateway;
 mod identity;
+mod itself;
 mod keeper;
 mod leaf;
 mod listener;

@@ -231,6 +231,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         mesh = %mesh, site = %name, mode = %site.mode, trust = %site.trust, peers,
         listens = status.listens.as_deref().unwrap_or("nowhere"), "the site runs"
     );
+    let mode = site.mode;
     let mut watching = Watch {
         source,
         running: site,
@@ -243,7 +244,10 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         metrics,
         is_settled: true,
         is_written: true,
+        waits: waits_for(mode),
+        unfit: None,
     };
+    watching.look_at_itself();
     watching.write();
     let notify = Notify::from_environment();
     notify.say("READY=1");

@@ -58,7 +58,7 @@ pub enum Stranger {
 
 /// What a certificate is to be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Usage {
+pub(super) enum Usage {
     Client,
     Server,
 }
@@ -177,7 +177,15 @@ impl Known {
     }
 
     /// Whether an authority issued it, directly: no certificate in between is taken.
-    fn issued(&self, der: &[u8], now: UnixTime, usage: Usage) -> Result<(), Stranger> {
+    ///
+    /// # Errors
+    /// When none did.
+    pub(super) fn issued(
+        &self,
+        der: &[u8],
+        now: UnixTime,
+        usage: Usage,
+    ) -> Result<(), Stranger> {
         let der = CertificateDer::from(der);
         let leaf = webpki::EndEntityCert::try_from(&der).map_err(|_| LeafError)?;
         let usage = match usage {

@@ -2,14 +2,17 @@
 //!
 //! The declared trust is read at every look. Under gossip a switch to `pin` stops the take-up of renewed certificates
 //! without a restart, and one back to `spiffe` resumes it. Files that cannot be read change nothing: what held goes on,
-//! and the status says what is wrong.
+//! and the status says what is wrong. So it does when the site's peers refuse the site; files that are replaced one after
+//! the other are not held against it, so what is wrong has to be so at two looks.
 
 use std::sync::Arc;
 
+use rustls::pki_types::UnixTime;
 use tokio::sync::watch;
 
 use super::config::{Loaded, Source};
 use super::identity::Identity;
+use super::itself::{Unfit, unfit};
 use super::membership::Declared;
 use super::metrics::Metrics;
 use super::restart::{Restart, restart};
@@ -44,6 +47,10 @@ pub struct Watch {
     /// Whether `status.json` could be written when it was last tried. One that could not, for a full disk, is written
     /// once it can be: else it would speak of an earlier daemon until a file changes.
     pub is_written: bool,
+    /// What of its files it could not take up, or waits for by itself.
+    pub waits: Vec<String>,
+    /// Why its peers refuse the site, as found at the last look, and whether that was said.
+    pub unfit: Option<(Unfit, bool)>,
 }
 
 impl Watch {
@@ -58,30 +65,27 @@ impl Watch {
                 let is_unchanged = is_settled && source.is_unchanged(&seen);
                 (!is_unchanged).then(|| source.read())
             };
-            let Ok(Some(read)) = tokio::task::spawn_blocking(look).await else {
-                if !self.is_written {
-                    self.write();
-                }
-                continue;
-            };
+            let read = tokio::task::spawn_blocking(look).await;
             let before = self.status.clone();
-            match read {
-                Ok(loaded) => {
+            match read.ok().flatten() {
+                None => {}
+                Some(Ok(loaded)) => {
                     self.is_settled = true;
                     if let Some(why) = self.take(loaded) {
                         return why;
                     }
                 }
-                Err(error) => {
+                Some(Err(error)) => {
                     self.is_settled = false;
                     let wrong = format!("files that can be taken up: {error}");
-                    if self.status.waits_for.first() != Some(&wrong) {
+                    if self.waits.first() != Some(&wrong) {
                         tracing::warn!(%error, "changed files are not taken up");
                         self.metrics.files_failed();
                     }
-                    self.status.waits_for = vec![wrong];
+                    self.waits = vec![wrong];
                 }
             }
+            self.look_at_itself();
             if self.status != before || !self.is_written {
                 self.write();
             }
@@ -100,6 +104,34 @@ impl Watch {
         self.is_written = written.is_ok();
     }
 
+    /// Asks of the site's own certificate what its peers ask, whether or not a file changed: it may have expired since.
+    pub fn look_at_itself(&mut self) {
+        let now = self.identity.as_ref().and_then(|identity| {
+            let loaded = self.loaded.borrow();
+            unfit(&loaded, identity, UnixTime::now())
+        });
+        self.metrics
+            .admitted((self.running.mode == SignalMode::Poll).then_some(now.is_none()));
+        let was = self.unfit.take();
+        self.unfit = match (now, was) {
+            (None, Some((_, true))) => {
+                tracing::info!("the site's peers admit its certificate again");
+                None
+            }
+            (None, _) => None,
+            (Some(now), Some((was, is_said))) if now == was => {
+                if !is_said {
+                    tracing::warn!(why = %now, "the site's peers refuse its certificate");
+                }
+                Some((now, true))
+            }
+            (Some(now), _) => Some((now, false)),
+        };
+        let said = self.unfit.iter().filter(|(_, is_said)| *is_said);
+        let said = said.map(|(why, _)| format!("a certificate that its peers admit: {why}"));
+        self.status.waits_for = self.waits.iter().cloned().chain(said).collect();
+    }
+
     fn own(&self) -> Option<Digest> {
         self.identity.as_ref().map(|identity| identity.leaf.digest)
     }
@@ -109,14 +141,14 @@ impl Watch {
         if let Some(why) = restart(&self.running, self.own(), &loaded.site, theirs) {
             return Some(why);
         }
-        self.status.waits_for = waits_for(self.running.mode);
+        self.waits = waits_for(self.running.mode);
         if theirs != self.own() {
             if loaded.site.trust == PeerTrust::Spiffe {
                 self.identity.clone_from(&loaded.identity);
                 tracing::info!(certificate = ?theirs, "a renewed certificate is taken up");
             } else {
                 let text = "a restart, or trust = \"spiffe\": a new certificate is not taken up under \"pin\"";
-                self.status.waits_for.push(text.to_owned());
+                self.waits.push(text.to_owned());
             }
         }
         let (site, peers) = (&loaded.site.site, &loaded.peers.peers);
