@@ -243,7 +243,10 @@ fn a_clock_that_jumps_makes_reports_stale_or_fresh_and_loses_none() {
 /// How old a site's overlay says that the queue of a peer's pool is, in milliseconds.
 fn age(of: &Site, peer: &str) -> Option<u64> {
     let overlay = of.json("overlay.json")?;
-    let row = overlay["rows"].as_array()?.iter().find(|row| row["site"] == peer)?;
+    let row = overlay["rows"]
+        .as_array()?
+        .iter()
+        .find(|row| row["site"] == peer)?;
     let depth = &row["signals"]["queue_depth"];
     assert_eq!(depth["value"], 3.0, "{depth}");
     depth["age_ms"].as_u64()

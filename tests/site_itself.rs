@@ -38,7 +38,11 @@ fn is_refused(site: &mut Site, identity: Certified, why: &str) {
     let checked = check(site);
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert_eq!(checked.status.code(), Some(1), "{said}");
-    for part in [why, "the site's peers refuse its certificate", "grid rotate --site"] {
+    for part in [
+        why,
+        "the site's peers refuse its certificate",
+        "grid rotate --site",
+    ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     until("the status says it", || {
@@ -47,7 +51,10 @@ fn is_refused(site: &mut Site, identity: Certified, why: &str) {
     });
     until("the log says it, once", || {
         let log = site.log();
-        (log.matches("the site's peers refuse its certificate").count() == 1).then_some(())
+        (log.matches("the site's peers refuse its certificate")
+            .count()
+            == 1)
+            .then_some(())
     });
     assert!(site.metrics().contains(&format!("{ADMITTED} 0\n")));
     // Its own gateways know it all the same.
@@ -77,14 +84,33 @@ fn under_spiffe_a_certificate_that_its_peers_refuse_is_said_and_fails_the_check(
     let authority = Authority::new();
     let own = "spiffe://grid.internal/site/atlas";
     let wrong = [
-        (authority.site("borealis"), "it is that of the site borealis, and this one is atlas"),
-        (issued(&authority, &[], 2999), "it does not have exactly one SPIFFE name"),
-        (issued(&authority, &[own, own], 2999), "it does not have exactly one SPIFFE name"),
-        (issued(&authority, &["spiffe://example.org/site/atlas"], 2999), "exactly one SPIFFE name"),
-        (issued(&authority, &[own], 2001), "it expired on 2001-01-01"),
-        (Authority::new().site("atlas"), "no authority of authorities.pem issued it"),
         (
-            authority.issue(&Ask { uris: &[own], until: 2999, usages: &[ServerAuth] }),
+            authority.site("borealis"),
+            "it is that of the site borealis, and this one is atlas",
+        ),
+        (
+            issued(&authority, &[], 2999),
+            "it does not have exactly one SPIFFE name",
+        ),
+        (
+            issued(&authority, &[own, own], 2999),
+            "it does not have exactly one SPIFFE name",
+        ),
+        (
+            issued(&authority, &["spiffe://example.org/site/atlas"], 2999),
+            "exactly one SPIFFE name",
+        ),
+        (issued(&authority, &[own], 2001), "it expired on 2001-01-01"),
+        (
+            Authority::new().site("atlas"),
+            "no authority of authorities.pem issued it",
+        ),
+        (
+            authority.issue(&Ask {
+                uris: &[own],
+                until: 2999,
+                usages: &[ServerAuth],
+            }),
             "no authority of authorities.pem issued it",
         ),
     ];
@@ -107,9 +133,21 @@ fn under_pin_a_certificate_that_is_none_of_its_own_pins_is_said_and_fails_the_ch
     let (right, wrong) = (authority.site("atlas"), authority.site("atlas"));
     let expired = issued(&authority, &["spiffe://grid.internal/site/atlas"], 2001);
     for (pins, identity, why) in [
-        (vec![right.pin()], wrong.clone(), "its SHA-256 is not among the pins of atlas"),
-        (vec![], right.clone(), "its SHA-256 is not among the pins of atlas"),
-        (vec![expired.pin()], expired.clone(), "it expired on 2001-01-01"),
+        (
+            vec![right.pin()],
+            wrong.clone(),
+            "its SHA-256 is not among the pins of atlas",
+        ),
+        (
+            vec![],
+            right.clone(),
+            "its SHA-256 is not among the pins of atlas",
+        ),
+        (
+            vec![expired.pin()],
+            expired.clone(),
+            "it expired on 2001-01-01",
+        ),
     ] {
         let mut site = Site::new("atlas", &authority);
         site.peers.push(("atlas".to_owned(), site.address, pins));

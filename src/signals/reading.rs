@@ -3,7 +3,8 @@
 //! Invariants: a reading stands under the identity that the connection verified, never under what the body says; its
 //! metric is accepted and its value on that metric's scale; its stamp is by this machine's clock, since it was computed
 //! from an age, so that clocks that differ make no row old or young. Threats: the peer may be hostile. Whatever it writes,
-//! at most 64 providers and the exposition's bounds hold, each row that is refused is counted by a reason, and the
+//! at most 64 providers and the exposition's bounds hold, each row of an accepted metric that is refused is counted by a
+//! reason, and the
 //! providers kept are the first by name, so that a peer cannot choose by order of lines.
 //!
 //! A row without `grid_site` is taken as the verified site's; one without a provider or without a stamp is refused:
@@ -13,7 +14,7 @@
 use std::collections::BTreeSet;
 
 use super::clock::EpochMs;
-use super::contract::{Accepted, OLDEST_MS};
+use super::contract::{Accepted, OLDEST_MS, Scale};
 use super::counts::Counts;
 use super::exposition::{ExpositionError, Flaw, Item, Limits, Reader, Sample};
 use super::row::{Labels, PROVIDER, Row, SITE};
@@ -49,8 +50,6 @@ pub enum Refusal {
     Provider,
     /// Its provider is not among the first 64.
     TooManyProviders,
-    /// Its metric is not accepted.
-    Name,
     /// Its value is not finite, negative, or past 1 where that is the most.
     Value,
     /// It does not say when it was taken.
@@ -59,7 +58,7 @@ pub enum Refusal {
     Future,
     /// It is older than 24 hours.
     Old,
-    /// It has more labels than a row has.
+    /// It has more labels than a row has, or a name that none has.
     Labels,
     /// The same metric with the same labels was there before it.
     Repeated,
@@ -73,7 +72,6 @@ impl Refusal {
             Self::Site => "site",
             Self::Provider => "provider",
             Self::TooManyProviders => "too_many_providers",
-            Self::Name => "name",
             Self::Value => "value",
             Self::NoStamp => "no_stamp",
             Self::Future => "future",
@@ -117,7 +115,11 @@ pub fn read(
     let mut refused = Counts::default();
     while let Some(item) = reader.next_item() {
         let Item::Sample(sample) = item else { continue };
-        let age = is_accepted(&sample, accepted).and_then(|()| age(&sample, date));
+        // A site serves all its gauges. What nobody asked it for is no fault of its, and is not counted as one.
+        let Some(scale) = accepted.scale(sample.name) else {
+            continue;
+        };
+        let age = is_on(scale, &sample).and_then(|()| age(&sample, date));
         match age.and_then(|age| row(site, &sample, now.before(age))) {
             Ok(row) => rows.push(row),
             Err(refusal) => refused.add(refusal),
@@ -149,8 +151,7 @@ pub fn read(
     })
 }
 
-fn is_accepted(sample: &Sample<'_, '_>, accepted: &Accepted) -> Result<(), Refusal> {
-    let scale = accepted.scale(sample.name).ok_or(Refusal::Name)?;
+fn is_on(scale: Scale, sample: &Sample<'_, '_>) -> Result<(), Refusal> {
     if scale.holds(sample.value) {
         Ok(())
     } else {
@@ -196,7 +197,7 @@ pub(super) fn row(
     Ok(Row {
         site: site.clone(),
         provider,
-        name: MetricName::new(sample.name).map_err(|_| Refusal::Name)?,
+        name: MetricName::new(sample.name).map_err(|_| Refusal::Labels)?,
         labels: Labels::new(labels).map_err(|_| Refusal::Labels)?,
         value: sample.value,
         stamp,
@@ -279,7 +280,6 @@ mod tests {
             ("provider", ready("grid_site=\"atlas\"", "1", PEERS)),
             ("provider", ready("grid_provider=\"../pool\"", "1", PEERS)),
             ("provider", ready("grid_provider=\"\"", "1", PEERS)),
-            ("name", format!("go_goroutines{{{own}}} 1 {PEERS}\n")),
             ("value", ready(own, "1.5", PEERS)),
             ("value", ready(own, "-1", PEERS)),
             ("value", ready(own, "NaN", PEERS)),
@@ -314,6 +314,15 @@ mod tests {
         assert_eq!(shown(&body), "labels 1\n");
         assert_eq!(pulled("broken\n").flaws.total(), 1);
         assert!(!shown(&ready(own, "1", PEERS - OLDEST_MS)).contains("old"));
+    }
+
+    #[test]
+    fn a_metric_that_nobody_asked_for_is_neither_taken_nor_counted() {
+        let own = "grid_provider=\"pool\"";
+        for odd in ["1", "-1", "NaN"] {
+            let body = format!("go_goroutines{{{own}}} {odd} {PEERS}\nrabbitmq_x {odd}\n");
+            assert_eq!(shown(&body), "");
+        }
     }
 
     #[test]
@@ -371,7 +380,6 @@ grid_provider_ready 1
             .into_iter()
             .map(|row| Row { stamp: NOW, ..row })
             .collect();
-        let rows: Vec<Row> = pulled.readings.into_iter().map(|read| read.row).collect();
-        assert_eq!(rows, expected);
+        assert_eq!(pulled.rows, expected);
     }
 }

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use hyper::body::Bytes;
 
 use super::trust::Caller;
+use crate::signals::clock::Steady;
 use crate::signals::exposition::Limits;
 use crate::signals::observation::{Watch, observe};
 use crate::signals::overlay::Overlay;
 use crate::signals::query::Query;
 use crate::signals::reading::LIVES_MS;
 use crate::signals::response::respond;
-use crate::signals::clock::Steady;
 use crate::signals::{EpochMs, Moment, ProviderName, Row};
 use crate::words::{MeshName, NodeName, SignalMode};
 
@@ -303,7 +303,12 @@ mod tests {
         board.prune(later(1_000), &providers, &BTreeSet::new());
         assert_eq!(text(Caller::Local).lines().count(), 1);
         board.prune(later(120_000), &providers, &BTreeSet::from([borealis]));
-        assert!(board.page(&Caller::Local, None, later(120_000)).body.is_empty());
+        assert!(
+            board
+                .page(&Caller::Local, None, later(120_000))
+                .body
+                .is_empty()
+        );
     }
 
     #[test]
@@ -373,7 +378,11 @@ mod tests {
         let (broker, own) = rows("atlas", "broker", "queue 1\n");
         board.scraped(&broker, own, later(0));
         // Slewed by less than a second at each of two looks: nobody set it.
-        board.prune(set_later(900, 5_000), &BTreeSet::from([broker.clone()]), &BTreeSet::new());
+        board.prune(
+            set_later(900, 5_000),
+            &BTreeSet::from([broker.clone()]),
+            &BTreeSet::new(),
+        );
         let other = NodeName::new("borealis").unwrap();
         let (_, theirs) = rows("borealis", "pool", "queue 2\n");
         board.pulled(&other, theirs, set_later(-3_600_000, 10_000));

@@ -14,6 +14,10 @@ pub fn now() -> Moment {
     let nanoseconds = u64::try_from(passed.tv_nsec).unwrap_or(0);
     Moment {
         wall: EpochMs::from(Timestamp::now()),
-        steady: Steady::new(seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)),
+        steady: Steady::new(
+            seconds
+                .saturating_mul(1_000)
+                .saturating_add(nanoseconds / 1_000_000),
+        ),
     }
 }

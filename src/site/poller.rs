@@ -158,8 +158,7 @@ impl Poller {
             };
             let jittered = pause.mul_f64(0.75 + rand::random::<f64>() / 2.0);
             // Who is silent again would only hold the place of another.
-            let is_silent =
-                standing != Standing::Answers && matches!(error, PollError::Timeout);
+            let is_silent = standing != Standing::Answers && matches!(error, PollError::Timeout);
             if left == 0 || is_silent || !error.may_pass() || Instant::now() + jittered >= end {
                 return Err(error);
             }

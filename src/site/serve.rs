@@ -127,9 +127,7 @@ impl Served {
             Ok(query) => query,
             Err(error) => return text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
         };
-        let page = self
-            .board
-            .page(caller, query.as_ref(), now());
+        let page = self.board.page(caller, query.as_ref(), now());
         if page.left_out > 0 {
             self.metrics.left_out(page.left_out);
         }

@@ -180,12 +180,7 @@ impl Known {
     ///
     /// # Errors
     /// When none did.
-    pub(super) fn issued(
-        &self,
-        der: &[u8],
-        now: UnixTime,
-        usage: Usage,
-    ) -> Result<(), Stranger> {
+    pub(super) fn issued(&self, der: &[u8], now: UnixTime, usage: Usage) -> Result<(), Stranger> {
         let der = CertificateDer::from(der);
         let leaf = webpki::EndEntityCert::try_from(&der).map_err(|_| LeafError)?;
         let usage = match usage {

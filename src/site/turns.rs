@@ -124,9 +124,11 @@ impl Turns {
         if self.asked >= self.most {
             return None;
         }
-        let mut firsts = self.open().filter_map(|queue| queue.first());
-        let (_, name) = firsts.find(|(due, _)| *due <= now)?;
-        let name = name.clone();
+        let name = {
+            let mut firsts = self.open().filter_map(|queue| queue.first());
+            let (_, name) = firsts.find(|(due, _)| *due <= now)?;
+            name.clone()
+        };
         self.take_back(&name);
         let peer = self.peers.get_mut(&name)?;
         peer.is_asked = true;
@@ -269,7 +271,10 @@ mod tests {
         let counts = asked.iter().filter(|(name, _)| name.starts_with('a'));
         let counts: Vec<usize> = counts.map(|(_, times)| times.len()).collect();
         let (least, most) = (counts.iter().min(), counts.iter().max());
-        assert!(*least.unwrap() >= 5 && most.unwrap() - least.unwrap() <= 1, "{counts:?}");
+        assert!(
+            *least.unwrap() >= 5 && most.unwrap() - least.unwrap() <= 1,
+            "{counts:?}"
+        );
     }
 
     #[test]
