@@ -248,12 +248,34 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
     ] {
         match answer("Transfer-Encoding: chunked\r\n", &endless) {
             Ok(answer) => {
-                assert_eq!(answer.status, 503);
-                assert_eq!(answer.body, "the request's body could not be read\n");
+                assert_eq!(answer.status, 413);
+                assert!(answer.body.contains("larger than is read"), "{answer:?}");
             }
             // Who is still writing when that answer comes may lose it.
             Err(error) => assert!(is_cut(&error), "{error}"),
         }
+    }
+    // Neither is one that is framed as nothing is: to say the same again is of no use.
+    for malformed in ["zz\r\n", "-1\r\n", "\r\n", "0\rx", "0\r\nno header\r\n\r\n"] {
+        assert_eq!(
+            ask("Transfer-Encoding: chunked\r\n", malformed),
+            400,
+            "{malformed:?}"
+        );
+    }
+    // A length beside chunks does not count, and nothing is read behind it.
+    for (first, second) in [
+        ("Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"),
+        ("Transfer-Encoding: chunked\r\n", "Content-Length: 5\r\n"),
+    ] {
+        let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        let smuggled = "GET /v1/site/signals HTTP/1.1\r\nHost: x\r\n\r\n";
+        let other = report("fedcba9876543210fedcba9876543210", 1, 0, true);
+        let request = format!("{}0\r\n\r\n{smuggled}", post(&format!("{other}{first}{second}")));
+        let answer = local.ask(&request).unwrap();
+        assert_eq!(answer.status, 204);
+        assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+        assert!(local.is_closed());
     }
     // One whose length is said twice, or in two ways, is nobody's guess.
     for ambiguous in [

@@ -3,6 +3,7 @@
 //! Who asks is what its certificate says, and nothing in the request. It is asked anew whenever a file changed, so that
 //! a connection does not outlive its trust.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -159,7 +160,8 @@ impl Served {
         let read = tokio::time::timeout_at(until.into(), is_empty(&mut body)).await;
         let report = match read {
             Err(_) => return unknown("the time was up before the request was read\n", true),
-            Ok(Err(())) => return unknown("the request's body could not be read\n", true),
+            Ok(Err(Unread::Cut)) => return unknown("the request's body broke off\n", true),
+            Ok(Err(refused)) => return refused.reply(),
             Ok(Ok(false)) => Err(Refusal::Body),
             Ok(Ok(true)) => {
                 let lines = head.headers.iter();
@@ -185,13 +187,55 @@ impl Served {
     }
 }
 
+/// Why a body cannot be read.
+///
+/// A `Content-Length` beside a `Transfer-Encoding` is not among it: hyper takes it out of the headers before anybody sees
+/// them, reads by the latter alone and closes the connection after its answer, as RFC 9112 (section 6.1) has it, so that
+/// nothing can be smuggled behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    /// It is not framed as HTTP frames one: the same again will not be either.
+    Malformed,
+    /// What is framed around it is larger than is read.
+    TooLarge,
+    /// The connection broke off, or failed.
+    Cut,
+}
+
+impl Unread {
+    /// Tells these apart by the kind that hyper's decoder of chunks gives its errors.
+    fn of(error: &hyper::Error) -> Self {
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+        match cause.map(io::Error::kind) {
+            Some(io::ErrorKind::InvalidInput) => Self::Malformed,
+            Some(io::ErrorKind::InvalidData) => Self::TooLarge,
+            _ => Self::Cut,
+        }
+    }
+
+    fn reply(self) -> Reply {
+        let mut reply = match self {
+            Self::TooLarge => text(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the chunks' sizes, extensions or trailers are larger than is read\n",
+            ),
+            Self::Malformed | Self::Cut => text(
+                StatusCode::BAD_REQUEST,
+                "the request's body is not framed as HTTP/1.1 frames one\n",
+            ),
+        };
+        close(&mut reply);
+        reply
+    }
+}
+
 /// Whether a body ends without a byte.
-async fn is_empty(body: &mut Incoming) -> Result<bool, ()> {
+async fn is_empty(body: &mut Incoming) -> Result<bool, Unread> {
     if body.size_hint().lower() > 0 {
         return Ok(false);
     }
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ())?;
+        let frame = frame.map_err(|error| Unread::of(&error))?;
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
             return Ok(false);
         }
