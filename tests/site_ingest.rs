@@ -271,7 +271,10 @@ fn a_body_is_refused_and_a_slow_one_ends_with_the_budget() {
         let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
         let smuggled = "GET /v1/site/signals HTTP/1.1\r\nHost: x\r\n\r\n";
         let other = report("fedcba9876543210fedcba9876543210", 1, 0, true);
-        let request = format!("{}0\r\n\r\n{smuggled}", post(&format!("{other}{first}{second}")));
+        let request = format!(
+            "{}0\r\n\r\n{smuggled}",
+            post(&format!("{other}{first}{second}"))
+        );
         let answer = local.ask(&request).unwrap();
         assert_eq!(answer.status, 204);
         assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");

@@ -9,7 +9,7 @@
 mod site_bed;
 
 use site_bed::client::{Caller, get};
-use site_bed::{Authority, Provider, Site, until};
+use site_bed::{Ask, Authority, Provider, Site, until};
 
 const SIGNALS: &str = "/v1/site/signals";
 
@@ -89,6 +89,37 @@ fn under_gossip_a_switch_to_pin_stops_the_take_up_of_certificates_and_spiffe_res
     site.write();
     says(&site, "certificate", &site.identity.pin());
     assert!(site.runs());
+}
+
+#[test]
+fn under_gossip_the_metrics_follow_what_is_taken_up() {
+    let (authority, mut site) = site("gossip", "spiffe");
+    let expires = |year| {
+        authority.issue(&Ask {
+            uris: &["spiffe://grid.internal/site/atlas"],
+            until: year,
+            usages: &[],
+        })
+    };
+    let shows = |site: &Site, line: &str| {
+        until(line, || site.metrics().contains(line).then_some(()));
+    };
+    let expiry = "grid_site_certificate_expiry_timestamp_seconds";
+    site.identity = expires(2001);
+    site.start();
+    shows(&site, &format!("{expiry} 978307200\n"));
+    site.identity = expires(2030);
+    site.write();
+    shows(&site, &format!("{expiry} 1893456000\n"));
+    // Under pin one that is not taken up is not spoken of.
+    site.trust = "pin";
+    site.write();
+    shows(&site, ",trust=\"pin\",");
+    assert!(!site.metrics().contains("trust=\"spiffe\""));
+    site.identity = expires(2040);
+    site.write();
+    says(&site, "trust", "pin");
+    shows(&site, &format!("{expiry} 1893456000\n"));
 }
 
 #[test]

@@ -393,6 +393,6 @@ mod tests {
             .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
             .map(|stamp: i64| stamp - NOW.get())
             .collect();
-        assert_eq!(stamps, [-3_600_000, 0]);
+        assert_eq!(stamps, [-3_600_900, 0]);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::admission::{Held, Refused};
 use crate::evidence::{Event, Reason};
+use crate::words::PeerTrust;
 
 /// What one family is.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +52,14 @@ pub struct Gauges {
     pub held: Held,
     /// How many peers the site knows.
     pub peers: usize,
-    /// The last second in which the site's certificate holds.
+}
+
+/// What the site is now, as its files were taken up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stands {
+    /// By what it knows its peers.
+    pub trust: PeerTrust,
+    /// The last second in which its certificate holds; 0: it has none.
     pub not_after: i64,
 }
 
@@ -61,23 +69,22 @@ pub struct Metrics {
     counts: Mutex<BTreeMap<(Counter, Vec<String>), u64>>,
     condition: Mutex<Option<Reason>>,
     admitted: Mutex<Option<bool>>,
+    stands: Mutex<Stands>,
+    /// The labels of `grid_site_info` that stay.
     info: String,
 }
 
 impl Metrics {
     /// Nothing counted yet. What has few labels is shown from the start, at 0, so that a first event is a rise.
     #[must_use]
-    pub fn new(mesh: &str, site: &str, mode: &str, trust: &str) -> Self {
+    pub fn new(mesh: &str, site: &str, mode: &str) -> Self {
         // Names and words: nothing of them needs an escape.
-        let info = format!(
-            "# HELP grid_site_info What the daemon is.\n# TYPE grid_site_info gauge\n\
-             grid_site_info{{mode=\"{mode}\",network=\"{mesh}\",site=\"{site}\",trust=\"{trust}\",version=\"{}\"}} 1\n",
-            env!("CARGO_PKG_VERSION")
-        );
+        let info = format!("mode=\"{mode}\",network=\"{mesh}\",site=\"{site}\"");
         let metrics = Self {
             counts: Mutex::default(),
             condition: Mutex::default(),
             admitted: Mutex::default(),
+            stands: Mutex::default(),
             info,
         };
         for event in Event::ALL {
@@ -112,6 +119,11 @@ impl Metrics {
     /// Whether the site's peers admit its certificate; `None`: there is nobody to admit it.
     pub fn admitted(&self, is_so: Option<bool>) {
         *self.admitted.lock().unwrap_or_else(PoisonError::into_inner) = is_so;
+    }
+
+    /// What the site is now.
+    pub fn stands(&self, stands: Stands) {
+        *self.stands.lock().unwrap_or_else(PoisonError::into_inner) = stands;
     }
 
     /// A report was answered.
@@ -180,7 +192,14 @@ impl Metrics {
     /// All of it, in the text format.
     #[must_use]
     pub fn text(&self, gauges: Gauges) -> String {
-        let mut text = self.info.clone();
+        let stands = *self.stands.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = format!(
+            "# HELP grid_site_info What the daemon is.\n# TYPE grid_site_info gauge\n\
+             grid_site_info{{{},trust=\"{}\",version=\"{}\"}} 1\n",
+            self.info,
+            stands.trust,
+            env!("CARGO_PKG_VERSION")
+        );
         let held = gauges.held;
         let mut gauge = |name: &str, help: &str, values: &[(&str, i64)]| {
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
@@ -207,7 +226,7 @@ impl Metrics {
         gauge(
             "grid_site_certificate_expiry_timestamp_seconds",
             "The last second in which the site's certificate holds.",
-            &[("", gauges.not_after)],
+            &[("", stands.not_after)],
         );
         let admitted = *self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = admitted.map(|is_so| ("", i64::from(is_so)));
@@ -268,7 +287,7 @@ mod tests {
 
     #[test]
     fn counters_are_shown_by_family_and_only_those_of_peers_are_forgotten() {
-        let metrics = Metrics::new("prod", "atlas", "poll", "pin");
+        let metrics = Metrics::new("prod", "atlas", "poll");
         metrics.poll("borealis", "success");
         metrics.poll("gone", "timeout");
         metrics.feedback(Event::Unauthorized);

@@ -100,7 +100,6 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         mesh.as_str(),
         name.as_str(),
         site.mode.as_str(),
-        site.trust.as_str(),
     ));
     let folder = Path::new(site.state.as_str());
     let state = StateFolder::open(folder).map_err(io(format!(
@@ -201,10 +200,6 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         metrics: Arc::clone(&metrics),
         admission,
         members: Arc::clone(&members),
-        credentials: polling
-            .as_ref()
-            .map(|(credentials, _)| Arc::clone(credentials)),
-        identity: identity.clone(),
     };
     parts.spawn(async move {
         shown.run(own_metrics).await;
@@ -247,6 +242,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         waits: waits_for(mode),
         unfit: None,
     };
+    watching.stand();
     watching.look_at_itself();
     watching.write();
     let notify = Notify::from_environment();

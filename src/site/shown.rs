@@ -12,11 +12,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::admission::Admission;
-use super::identity::Identity;
 use super::membership::{Declared, Membership as _};
 use super::metrics::{Gauges, Metrics};
 use super::serve::text;
-use super::tls::Credentials;
 
 /// How many readers of the daemon's own metrics there may be at a time.
 const READERS: usize = 16;
@@ -35,10 +33,6 @@ pub struct Shown {
     pub admission: Admission,
     /// Who is there.
     pub members: Arc<Declared>,
-    /// Who the site is now; none under gossip.
-    pub credentials: Option<Arc<Credentials>>,
-    /// Who it was at the start.
-    pub identity: Option<Arc<Identity>>,
 }
 
 impl Shown {
@@ -75,12 +69,9 @@ impl Shown {
     }
 
     fn text(&self) -> String {
-        let current = self.credentials.as_ref().map(|held| held.identity());
-        let identity = current.or_else(|| self.identity.clone());
         self.metrics.text(Gauges {
             held: self.admission.held(),
             peers: self.members.alive().len(),
-            not_after: identity.map_or(0, |identity| identity.leaf.not_after),
         })
     }
 }

@@ -37,6 +37,7 @@ pub enum Ended {
 struct Peer {
     member: Member,
     standing: Standing,
+    /// When it is to be asked, or was.
     due: Instant,
     /// Whether it is being asked.
     is_asked: bool,
@@ -131,7 +132,7 @@ impl Turns {
         };
         self.take_back(&name);
         let peer = self.peers.get_mut(&name)?;
-        peer.is_asked = true;
+        (peer.is_asked, peer.due) = (true, now);
         self.asked = self.asked.saturating_add(1);
         if peer.standing != Standing::Answers {
             self.asked_unsure = self.asked_unsure.saturating_add(1);
@@ -157,7 +158,7 @@ impl Turns {
             Ended::Answered => Standing::Answers,
             Ended::Failed | Ended::Unheard => Standing::Silent,
         };
-        // From when it was due, so that what one took delays no other; a turn that was missed is not made up for.
+        // From when it was asked, however long that took; a turn that was missed is not made up for.
         peer.due = match how {
             Ended::Unheard => now,
             Ended::Answered | Ended::Failed => now.max(peer.due + self.every),

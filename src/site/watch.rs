@@ -14,7 +14,7 @@ use super::config::{Loaded, Source};
 use super::identity::Identity;
 use super::itself::{Unfit, unfit};
 use super::membership::Declared;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, Stands};
 use super::restart::{Restart, restart};
 use super::state::{SiteStatus, StateFolder};
 use super::tls::Credentials;
@@ -132,6 +132,15 @@ impl Watch {
         self.status.waits_for = self.waits.iter().cloned().chain(said).collect();
     }
 
+    /// Has the metrics say what the status says.
+    pub fn stand(&self) {
+        let identity = self.identity.as_ref();
+        self.metrics.stands(Stands {
+            trust: self.status.trust,
+            not_after: identity.map_or(0, |identity| identity.leaf.not_after),
+        });
+    }
+
     fn own(&self) -> Option<Digest> {
         self.identity.as_ref().map(|identity| identity.leaf.digest)
     }
@@ -161,6 +170,7 @@ impl Watch {
             .keep_peers(|name| peers.iter().any(|peer| peer.name.as_str() == name));
         self.status.trust = loaded.site.trust;
         self.status.certificate = self.own();
+        self.stand();
         self.status.files = Some(loaded.digest());
         self.status.peers = peers.iter().filter(|peer| peer.name != *site).count();
         self.loaded.send_replace(Arc::new(loaded));
