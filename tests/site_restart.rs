@@ -8,7 +8,7 @@
 
 mod site_bed;
 
-use site_bed::client::{Caller, get};
+use site_bed::client::{Caller, get, post, report};
 use site_bed::{Ask, Authority, Provider, Site, until};
 
 const SIGNALS: &str = "/v1/site/signals";
@@ -278,4 +278,41 @@ fn systemd_is_told_when_it_runs_and_when_it_ends() {
     site.terminate();
     assert_eq!(told(), "STOPPING=1");
     assert!(site.ended().success());
+}
+
+#[test]
+fn a_daemon_that_is_stopping_is_not_one_that_runs_as_declared() {
+    let (_, mut site) = site("poll", "pin");
+    site.start();
+    let check = |site: &Site| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_grid"))
+            .args(["site", "check", "--config"])
+            .arg(site.config())
+            .output()
+            .unwrap()
+    };
+    assert!(check(&site).status.success());
+    // A report in the middle keeps it for a while.
+    let mut local = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+    let headers = "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n";
+    let epoch = "0123456789abcdef0123456789abcdef";
+    let request = post(&format!("{}{headers}", report(epoch, 1, 0, true)));
+    assert_eq!(local.ask(&request).unwrap().status, 100);
+    site.terminate();
+    until("its port is shut", || {
+        std::net::TcpStream::connect(site.socket())
+            .is_err()
+            .then_some(())
+    });
+    assert!(site.runs());
+    let checked = check(&site);
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    assert!(said.contains("the site daemon is ending"), "{said}");
+    local.send(b"0\r\n\r\n").unwrap();
+    assert_eq!(local.answer().unwrap().status, 204);
+    assert!(site.ended().success());
+    assert!(!check(&site).status.success());
+    site.start();
+    assert!(check(&site).status.success());
 }

@@ -35,6 +35,12 @@ pub enum Unmet {
     /// Its process is gone.
     #[error("the site daemon is not running: its process {0} is gone; its log says why")]
     NotRunning(u32),
+    /// It ends.
+    #[error(
+        "the site daemon is ending, as process {0}: `systemctl start grid-site` starts it again where the unit is installed, \
+         if its supervisor does not"
+    )]
+    Stopping(u32),
     /// It runs in another mode.
     #[error(
         "the site daemon runs in mode {runs}, and {declared} is declared: its supervisor has not started it again yet"
@@ -101,6 +107,9 @@ pub fn check(config: &Path) -> Result<(), Unmet> {
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
     if !is_there {
         return Err(Unmet::NotRunning(status.pid));
+    }
+    if status.stopping {
+        return Err(Unmet::Stopping(status.pid));
     }
     if status.mode != site.mode {
         return Err(Unmet::Mode {

@@ -220,6 +220,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         files: Some(taken),
         peers,
         crosses: site.mode == SignalMode::Poll,
+        stopping: false,
         waits_for: waits_for(site.mode),
     };
     tracing::info!(
@@ -268,6 +269,8 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
             }
         }
     };
+    // Before anything is shut, so that no check holds for what is already gone.
+    watching.stops();
     notify.say("STOPPING=1");
     end.send_replace(true);
     parts.shutdown().await;

@@ -47,6 +47,9 @@ pub struct SiteStatus {
     pub peers: usize,
     /// Whether signals cross sites. Under gossip nothing does, until that is built.
     pub crosses: bool,
+    /// Whether it was told to end, or ends to be started again: it serves nobody new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
     /// What it waits for, or what of its files it could not take up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,

@@ -55,7 +55,7 @@ pub struct Watch {
 
 impl Watch {
     /// Looks until the daemon has to be restarted.
-    pub async fn run(mut self) -> Restart {
+    pub async fn run(&mut self) -> Restart {
         let every = self.running.settings.reread_ms.duration();
         loop {
             tokio::time::sleep(every).await;
@@ -90,6 +90,12 @@ impl Watch {
                 self.write();
             }
         }
+    }
+
+    /// Says that the daemon ends.
+    pub fn stops(&mut self) {
+        self.status.stopping = true;
+        self.write();
     }
 
     /// Writes `status.json`.
