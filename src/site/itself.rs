@@ -81,8 +81,6 @@ pub fn unfit(loaded: &Loaded, identity: &Identity, now: UnixTime) -> Option<Unfi
     let known = known(loaded, leaf.digest);
     let der = identity.certified.cert.first();
     let is_issued = |usage| der.is_some_and(|der| known.issued(der, now, usage).is_ok());
-    if !is_by_pin && !(is_issued(Usage::Client) && is_issued(Usage::Server)) {
-        return Some(Unfit::Unissued);
-    }
-    None
+    let is_admitted = is_by_pin || (is_issued(Usage::Client) && is_issued(Usage::Server));
+    (!is_admitted).then_some(Unfit::Unissued)
 }

@@ -33,7 +33,8 @@ enum SiteCommand {
 #[command(
     after_help = "Example:\n  grid site check --config /var/lib/grid/prod/current/services/site/site.toml\n\n\
         A push runs it as the check of the service `site`, until the daemon reports the declared mode and trust, has taken \
-        up the peers that were delivered and, in poll mode, shows the certificate that was delivered."
+        up the peers that were delivered and is not stopping and, in poll mode, shows the certificate that was delivered, \
+        which its peers admit."
 )]
 struct CheckArguments {
     /// Its site.toml, which a push delivers
