@@ -162,3 +162,37 @@ fn a_pin_that_is_taken_away_ends_the_connection_of_its_peer() {
     assert!(is_nobody(&site, Some(&peer)));
     assert!(site.runs());
 }
+
+#[test]
+fn a_provider_that_shows_nothing_to_read_is_not_one_that_was_scraped() {
+    let authority = Authority::new();
+    let mut site = Site::new("atlas", &authority);
+    let nothing = [
+        ("none", ""),
+        ("page", "<html>\n<h1>Welcome</h1>\n</html>\n"),
+        ("windows", "# TYPE queue gauge\r\nqueue 3\r\n"),
+    ];
+    let providers = nothing.map(|(_, body)| Provider::new(body));
+    for ((name, _), provider) in nothing.iter().zip(&providers) {
+        site.scrapes.push((name, provider.url.clone()));
+    }
+    site.start();
+    let scrapes = |name: &str, outcome: &str| {
+        site.counter(&format!(
+            "grid_provider_scrape_total{{provider=\"{name}\",outcome=\"{outcome}\"}}"
+        ))
+    };
+    for ((name, _), provider) in nothing.iter().zip(&providers) {
+        until("it is counted", || {
+            (scrapes(name, "empty") >= 2).then_some(())
+        });
+        assert_eq!(scrapes(name, "success"), 0);
+        let told = format!("a provider shows nothing that is a sample provider={name}");
+        assert_eq!(site.log().matches(&told).count(), 1, "{}", site.log());
+        // A counter is not served, and is a sample all the same.
+        provider.shows("# TYPE sent counter\nsent 3\n");
+        until("it is scraped", || {
+            (scrapes(name, "success") >= 1).then_some(())
+        });
+    }
+}

@@ -141,6 +141,15 @@ pub struct Scrape {
     pub withheld: Counts<Withheld>,
 }
 
+impl Scrape {
+    /// How many samples were read, whether they are served or not: none, of what is no exposition at all.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        let served = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
+        served.saturating_add(self.withheld.total())
+    }
+}
+
 /// Makes rows of what `provider` answered at `site` when it was scraped at `scraped`.
 ///
 /// # Errors
@@ -317,6 +326,27 @@ broken
         not_finite 2
         flaw syntax 1
         "#);
+    }
+
+    #[test]
+    fn what_is_no_exposition_has_no_sample() {
+        let samples = |body: &str| {
+            let (site, provider) = ("atlas", "broker");
+            let site = NodeName::new(site).unwrap();
+            let provider = ProviderName::new(provider).unwrap();
+            let scrape = scrape(&site, &provider, body.as_bytes(), SCRAPED, Limits::CONTRACT);
+            scrape.unwrap().samples()
+        };
+        for nothing in [
+            "",
+            "# HELP a b\n# TYPE a gauge\n",
+            "<html>\n<body>\nno metrics\n</body>\n</html>\n",
+            "# TYPE a gauge\r\na 1\r\na{b=\"c\"} 2\r\n",
+        ] {
+            assert_eq!(samples(nothing), 0, "{nothing}");
+        }
+        assert_eq!(samples("a 1\n"), 1);
+        assert_eq!(samples("# TYPE a counter\na 1\n"), 1);
     }
 
     #[test]

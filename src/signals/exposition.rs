@@ -15,7 +15,8 @@
 //! - A sample that says a label twice is left out.
 //! - A timestamp past an `i64` has the sample left out; a negative one is read.
 //! - Labels come out sorted by name, with `\\`, `\"` and `\n` resolved; another escape is a flaw.
-//! - A carriage return is no blank: a body with Windows line ends holds no sample.
+//! - A carriage return is no blank: a body with Windows line ends holds no sample. The format's lines end with a line feed,
+//!   and Prometheus takes `1\r` for no number either.
 //! - Bytes that are not UTF-8 spoil their line only; in a comment they spoil nothing.
 
 mod bounds;

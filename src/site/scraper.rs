@@ -105,9 +105,15 @@ impl Scraper {
             .unwrap_or(Err(ScrapeError::Timeout(limit)));
         match taken {
             Ok((rows, at)) => {
-                self.metrics.scrape(provider.as_str(), "success");
-                if self.last.is_news(provider.as_str(), "success") {
-                    tracing::info!(%provider, "a provider is scraped again");
+                let is_empty = rows.samples() == 0;
+                let outcome = if is_empty { "empty" } else { "success" };
+                self.metrics.scrape(provider.as_str(), outcome);
+                if self.last.is_news(provider.as_str(), outcome) {
+                    if is_empty {
+                        tracing::warn!(%provider, flaws = rows.flaws.total(), "a provider shows nothing that is a sample");
+                    } else {
+                        tracing::info!(%provider, "a provider is scraped again");
+                    }
                 }
                 for (reason, times) in rows.withheld.iter() {
                     self.metrics
