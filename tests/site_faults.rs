@@ -278,3 +278,18 @@ fn a_peer_that_is_cut_off_grows_old_however_often_the_time_is_set() {
         });
     }
 }
+
+#[test]
+fn a_state_folder_that_is_taken_away_is_made_again() {
+    let mut site = Site::new("atlas", &Authority::new());
+    site.start();
+    assert_eq!(says(&site, EPOCH, 1, 0, true), 204);
+    fs::remove_dir_all(site.state("")).unwrap();
+    for file in ["overlay.json", "status.json"] {
+        until(file, || site.json(file).map(drop));
+    }
+    // What was held is gone with it: the next report is a first one.
+    assert_eq!(says(&site, EPOCH, 2, 0, true), 204);
+    assert_eq!(held(&site, EPOCH), Some(2));
+    assert!(site.runs());
+}

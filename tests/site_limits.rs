@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use site_bed::client::{Caller, get, post, report};
-use site_bed::{Authority, Certified, Site, until};
+use site_bed::{Authority, Certified, METRICS, Site, until};
 
 const SIGNALS: &str = "/v1/site/signals";
 
@@ -196,4 +196,23 @@ fn many_local_callers_that_come_at_once_are_all_served() {
     for caller in callers {
         assert_eq!(caller.join().unwrap().unwrap(), 200);
     }
+}
+
+#[test]
+fn connections_that_say_nothing_do_not_hide_the_metrics() {
+    let mut site = Site::new("atlas", &Authority::new());
+    site.start();
+    // Those that were there first are closed, and the last is still waited for when the metrics are shown: so none of them
+    // had to run out of time. A machine that stalls for as long as that gets another try.
+    until("the metrics are shown beside those that are idle", || {
+        let idle: Vec<_> = (0..150)
+            .map(|_| TcpStream::connect((site.address, METRICS)).unwrap())
+            .collect();
+        assert!(site.metrics().contains("grid_site_info{"));
+        let mut last = idle.last().unwrap();
+        last.set_nonblocking(true).unwrap();
+        let read = last.read(&mut [0; 1]);
+        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+            .then_some(())
+    });
 }

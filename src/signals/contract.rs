@@ -109,7 +109,7 @@ pub enum Withheld {
     NotFinite,
     /// It is older than 24 hours.
     Old,
-    /// With the server's two it has more labels than a reader takes, or one of too long a name.
+    /// With the server's two it has more labels than a reader takes, one of too long a name, or one named `__name__`.
     Labels,
     /// The same metric with the same labels was there before it.
     Repeated,
@@ -374,6 +374,15 @@ broken
 m{grid_site=\"borealis\",grid_provider=\"other\",exported_grid_provider=\"third\"} 1
 ";
         insta::assert_snapshot!(scraped(body), @r#"m{exported_exported_grid_provider="other",exported_grid_provider="third",exported_grid_site="borealis",grid_provider="broker",grid_site="atlas"} 1 1700000000000"#);
+    }
+
+    #[test]
+    fn a_provider_cannot_say_another_metric_than_it_shows() {
+        let body = "m{__name__=\"grid_provider_ready\"} 1\nm{a=\"1\"} 2\n";
+        insta::assert_snapshot!(scraped(body), @r#"
+        m{a="1",grid_provider="broker",grid_site="atlas"} 2 1700000000000
+        labels 1
+        "#);
     }
 
     #[test]

@@ -312,6 +312,8 @@ mod tests {
             PEERS,
         );
         assert_eq!(shown(&body), "labels 1\n");
+        let body = ready(&format!("{own},__name__=\"other\""), "1", PEERS);
+        assert_eq!(shown(&body), "labels 1\n");
         assert_eq!(pulled("broken\n").flaws.total(), 1);
         assert!(!shown(&ready(own, "1", PEERS - OLDEST_MS)).contains("old"));
     }

@@ -1,6 +1,7 @@
 //! A row: one sample of one provider at one site, and the line on which it is served.
 //!
-//! Invariant: a row holds no label named `grid_site` or `grid_provider` but its site and its provider, and as many labels
+//! Invariant: a row holds no label named `grid_site` or `grid_provider` but its site and its provider, none named
+//! `__name__`, and as many labels
 //! as a reader takes. What [`Row::write`] writes, [`super::exposition`] reads back as the same row.
 
 use std::cmp::Ordering;
@@ -16,6 +17,9 @@ pub const SITE: &str = "grid_site";
 /// The label that names the provider, set by whoever serves.
 pub const PROVIDER: &str = "grid_provider";
 
+/// The label as which readers keep a metric's name: whoever wrote it would say another metric than the row's.
+const NAME: &str = "__name__";
+
 /// How many labels a row may have besides the two that the server sets.
 pub const MOST_LABELS: usize = Limits::CONTRACT.labels - 2;
 
@@ -28,8 +32,8 @@ pub enum LabelsError {
     /// One stands there twice.
     #[error("a label stands there twice")]
     Repeated,
-    /// One of the server's.
-    #[error("{SITE} and {PROVIDER} are set by the server")]
+    /// One of the server's, or the metric's name.
+    #[error("{SITE} and {PROVIDER} are set by the server, and {NAME} is the metric's own")]
     Reserved,
 }
 
@@ -53,7 +57,7 @@ impl Labels {
         }
         if labels
             .iter()
-            .any(|(name, _)| matches!(name.as_str(), SITE | PROVIDER))
+            .any(|(name, _)| matches!(name.as_str(), SITE | PROVIDER | NAME))
         {
             return Err(LabelsError::Reserved);
         }

@@ -1,5 +1,9 @@
 //! Shows the daemon's own metrics, unencrypted, to this machine only.
+//!
+//! Threat: any user of the machine may connect, and say nothing. Whoever connects is taken; past the bound the oldest
+//! connection is closed, which a reader, who is done within milliseconds, is not.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::admission::Admission;
@@ -17,7 +21,7 @@ use super::metrics::{Gauges, Metrics};
 use super::serve::text;
 
 /// How many readers of the daemon's own metrics there may be at a time.
-const READERS: usize = 16;
+const READERS: usize = 64;
 
 /// How long a reader of the metrics may take.
 const READER: Duration = Duration::from_secs(10);
@@ -39,17 +43,22 @@ impl Shown {
     /// Shows them for ever.
     pub async fn run(self, socket: TcpListener) {
         let shown = Arc::new(self);
-        let readers = Arc::new(Semaphore::new(READERS));
+        let mut readers = JoinSet::new();
+        let mut oldest_first = VecDeque::new();
         loop {
-            let Ok(reader) = Arc::clone(&readers).acquire_owned().await else {
-                return;
-            };
             let Ok((stream, _)) = socket.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
+            while readers.try_join_next().is_some() {}
+            oldest_first.retain(|reader: &AbortHandle| !reader.is_finished());
+            if oldest_first.len() >= READERS
+                && let Some(oldest) = oldest_first.pop_front()
+            {
+                oldest.abort();
+            }
             let shown = Arc::clone(&shown);
-            tokio::spawn(async move {
+            let reader = readers.spawn(async move {
                 let service = service_fn(|request: Request<hyper::body::Incoming>| {
                     let reply = match request.uri().path() {
                         "/metrics" => text(StatusCode::OK, &shown.text()),
@@ -63,8 +72,8 @@ impl Shown {
                     .keep_alive(false)
                     .serve_connection(TokioIo::new(stream), service);
                 let _ = timeout(READER, serving).await;
-                drop(reader);
             });
+            oldest_first.push_back(reader);
         }
     }
 

@@ -85,13 +85,30 @@ impl StateFolder {
         evidence_in(&self.0)
     }
 
-    /// Replaces a document.
+    /// Whether a document is there.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+
+    /// Replaces a document. A folder that was taken away meanwhile is made again, and what else is written there, the
+    /// evidence, has one again too.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn replace(&self, name: &str, document: &impl Serialize) -> io::Result<()> {
         let mut json = serde_json::to_vec(document)?;
         json.push(b'\n');
+        match self.put(name, &json) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self::open(&self.0)?;
+                self.put(name, &json)
+            }
+            put => put,
+        }
+    }
+
+    fn put(&self, name: &str, json: &[u8]) -> io::Result<()> {
         let next = self.0.join(format!("{name}.next"));
         match fs::remove_file(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -102,7 +119,7 @@ impl StateFolder {
             .create_new(true)
             .mode(0o644)
             .open(&next)
-            .and_then(|mut file| file.write_all(&json))
+            .and_then(|mut file| file.write_all(json))
             .and_then(|()| fs::rename(&next, self.0.join(name)));
         if written.is_err() {
             let _ = fs::remove_file(&next);

@@ -86,6 +86,8 @@ impl Watch {
                 }
             }
             self.look_at_itself();
+            // With its folder, perhaps: else it would be as if no daemon ran, until a file changes.
+            self.is_written &= self.state.has("status.json");
             if self.status != before || !self.is_written {
                 self.write();
             }
@@ -160,7 +162,8 @@ impl Watch {
         if theirs != self.own() {
             if loaded.site.trust == PeerTrust::Spiffe {
                 self.identity.clone_from(&loaded.identity);
-                tracing::info!(certificate = ?theirs, "a renewed certificate is taken up");
+                let certificate = theirs.map(tracing::field::display);
+                tracing::info!(certificate, "a renewed certificate is taken up");
             } else {
                 let text = "a restart, or trust = \"spiffe\": a new certificate is not taken up under \"pin\"";
                 self.waits.push(text.to_owned());
