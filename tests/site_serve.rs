@@ -78,7 +78,7 @@ fn a_site_serves_its_gateways_and_its_peers_under_both_trusts() {
             .unwrap();
         assert_eq!(
             (refused.status, refused.header("allow")),
-            (405, Some("GET"))
+            (405, Some("GET, HEAD"))
         );
         let mut older = Caller::with(site.socket(), Some(&peer), &rustls::version::TLS12).unwrap();
         assert_eq!(older.get(SIGNALS).unwrap().status, 200);
@@ -194,5 +194,42 @@ fn a_provider_that_shows_nothing_to_read_is_not_one_that_was_scraped() {
         until("it is scraped", || {
             (scrapes(name, "success") >= 1).then_some(())
         });
+    }
+}
+
+#[test]
+fn head_is_answered_as_get_is_without_a_body() {
+    let authority = Authority::new();
+    let (site, peer, _provider) = site(&authority, "pin");
+    let body = served(&site, &peer).body;
+    let mut caller = Caller::connect(site.socket(), Some(&peer)).unwrap();
+    caller
+        .send(b"HEAD /v1/site/signals HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let head = caller.head().unwrap();
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(
+        head.header("content-length"),
+        Some(&*body.len().to_string())
+    );
+    assert!(head.header("age").is_some() && head.header("date").is_some());
+    // Nothing of a body is left on the connection.
+    assert_eq!(caller.get(SIGNALS).unwrap().status, 200);
+}
+
+#[test]
+fn a_request_without_a_host_or_with_two_is_400() {
+    let authority = Authority::new();
+    let (site, _, _provider) = site(&authority, "pin");
+    for (version, hosts, status) in [
+        ("1.1", "", 400),
+        ("1.1", "Host: x\r\nHost: x\r\n", 400),
+        ("1.1", "Host: x\r\nHost: y\r\n", 400),
+        ("1.1", "Host: x\r\n", 200),
+        ("1.0", "", 200),
+    ] {
+        let mut caller = Caller::connect(site.socket(), Some(&site.identity)).unwrap();
+        let answer = caller.ask(&format!("GET {SIGNALS} HTTP/{version}\r\n{hosts}\r\n"));
+        assert_eq!(answer.unwrap().status, status, "{version} {hosts:?}");
     }
 }

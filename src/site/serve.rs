@@ -1,4 +1,4 @@
-//! The two requests that a site answers: `GET /v1/site/signals` and `POST /v1/site/signals/ingest`.
+//! The two requests that a site answers: `GET /v1/site/signals` (and `HEAD`) and `POST /v1/site/signals/ingest`.
 //!
 //! Who asks is what its certificate says, and nothing in the request. It is asked anew whenever a file changed, so that
 //! a connection does not outlive its trust.
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{AGE, ALLOW, CONNECTION, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{AGE, ALLOW, CONNECTION, CONTENT_TYPE, DATE, HOST, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::board::Board;
@@ -109,13 +109,17 @@ impl Served {
         }
         let caller = session.caller();
         let reply = match (request.method(), request.uri().path()) {
-            (&Method::GET, SIGNALS) => self.signals(caller, request.uri().query()),
+            _ if !names_one_host(&request) => {
+                text(StatusCode::BAD_REQUEST, "a request has exactly one Host\n")
+            }
+            // Of an answer to HEAD hyper sends the head.
+            (&Method::GET | &Method::HEAD, SIGNALS) => self.signals(caller, request.uri().query()),
             (&Method::POST, INGEST) => {
                 let reply = self.ingest(caller, request).await;
                 self.metrics.report(reply.status().as_u16());
                 reply
             }
-            (_, SIGNALS) => not_allowed("GET"),
+            (_, SIGNALS) => not_allowed("GET, HEAD"),
             (_, INGEST) => not_allowed("POST"),
             _ => text(StatusCode::NOT_FOUND, "there is no such path\n"),
         };
@@ -241,6 +245,12 @@ async fn is_empty(body: &mut Incoming) -> Result<bool, Unread> {
         }
     }
     Ok(true)
+}
+
+/// Whether a request has exactly one `Host` (RFC 9112, section 3.2); that of an older version may have none.
+fn names_one_host<B>(request: &Request<B>) -> bool {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    hosts == 1 || (hosts == 0 && request.version() < Version::HTTP_11)
 }
 
 fn answered(answer: Answer, report: &Report) -> Reply {

@@ -151,6 +151,11 @@ impl Caller {
         read_answer(&mut self.0)
     }
 
+    /// Reads an answer that has a head and no body, as that to HEAD.
+    pub fn head(&mut self) -> io::Result<Answer> {
+        read_head(&mut self.0)
+    }
+
     /// Whether the server closes the connection.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0; 1]), Ok(0) | Err(_))
@@ -163,7 +168,7 @@ pub fn is_cut(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionReset)
 }
 
-fn read_answer(from: &mut dyn Read) -> io::Result<Answer> {
+fn read_head(from: &mut dyn Read) -> io::Result<Answer> {
     let mut bytes = Vec::new();
     let mut byte = [0; 1];
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -186,15 +191,21 @@ fn read_answer(from: &mut dyn Read) -> io::Result<Answer> {
         .map(|line| line.split_once(": ").unwrap())
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length");
-    let length = length.map_or(0, |(_, value)| value.parse().unwrap());
-    let mut body = vec![0; length];
-    from.read_exact(&mut body)?;
     Ok(Answer {
         status,
         headers,
-        body: String::from_utf8(body).unwrap(),
+        body: String::new(),
     })
+}
+
+fn read_answer(from: &mut dyn Read) -> io::Result<Answer> {
+    let mut answer = read_head(from)?;
+    let length = answer.header("content-length");
+    let length = length.map_or(0, |value| value.parse().unwrap());
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    answer.body = String::from_utf8(body).unwrap();
+    Ok(answer)
 }
 
 /// One GET on a connection of its own.
