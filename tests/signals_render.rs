@@ -41,6 +41,20 @@ fn documents(bench: &Bench, arguments: &[&str]) -> Vec<Value> {
         .collect()
 }
 
+/// With `--json` there are the same objects, as one list.
+fn same_as_json(bench: &Bench, arguments: &[&str]) {
+    let seen = bench.grid(&[arguments, &["--json"]].concat()).exits(0);
+    let list: Value = serde_json::from_slice(seen.raw()).unwrap();
+    assert_eq!(
+        (&list["apiVersion"], &list["kind"]),
+        (&"v1".into(), &"List".into())
+    );
+    assert_eq!(
+        list["items"].as_array().unwrap(),
+        &documents(bench, arguments)
+    );
+}
+
 fn of<'a>(documents: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let is_meant =
         |document: &&Value| document["kind"] == kind && document["metadata"]["name"] == name;
@@ -152,7 +166,8 @@ fn for_one_cluster_the_network_is_where_its_site_is_and_settings_are_flags_over_
     bench
         .grid(&["signals", "render", "--site", "altas"])
         .exits(2);
-    bench.grid(&["signals", "render", "--json"]).exits(2);
+    same_as_json(&bench, &["signals", "render"]);
+    same_as_json(&bench, &["signals", "crd"]);
 }
 
 #[test]
@@ -164,6 +179,10 @@ fn secrets_are_the_sites_own_and_never_an_authoritys_key_and_the_journal_keeps_t
         .grid(&["signals", "render", "--site", "atlas"])
         .exits(0);
     assert!(!String::from_utf8_lossy(without.raw()).contains("Secret\n"));
+    same_as_json(
+        &bench,
+        &["signals", "render", "--site", "atlas", "--secrets"],
+    );
     let rendered = documents(
         &bench,
         &["signals", "render", "--site", "atlas", "--secrets"],

@@ -17,7 +17,9 @@ use super::site::authorities_pem;
 use crate::mesh::{Node, Resources};
 use crate::provision::certificate::{self, CertificateError};
 use crate::signals::manifests::network::{NetworkInput, SecretReference, TlsReferences, network};
-use crate::signals::manifests::secret::{DataKey, SecretData, SecretInput, SecretKind, secret};
+use crate::signals::manifests::secret::{
+    DataKey, Notation, SecretData, SecretInput, SecretKind, secret,
+};
 use crate::signals::manifests::site::{Pins, SiteInput, site};
 use crate::words::{MOST_PINS, MeshName, NodeName, ObjectName, PeerTrust, Secret};
 
@@ -189,6 +191,7 @@ pub fn secrets(
     world: &World<'_>,
     how: &Resources,
     at: &Node,
+    notation: Notation,
 ) -> Result<Vec<Secret>, ResourceError> {
     let mesh = &world.mesh.name;
     let bundle = authorities_pem(world);
@@ -205,7 +208,10 @@ pub fn secrets(
             .collect::<BTreeMap<_, _>>(),
     };
     let ca = vec![(CA, Secret::new(bundle.clone()))];
-    let mut all = vec![secret(&input(ca_name(mesh), SecretKind::Opaque, ca))];
+    let mut all = vec![secret(
+        &input(ca_name(mesh), SecretKind::Opaque, ca),
+        notation,
+    )];
     if let Some(identity) = identity(world, &at.name).filter(|_| has_identity(world, at)) {
         let key = identity.key.pem().map_err(|why| ResourceError::Key {
             site: at.name.clone(),
@@ -219,7 +225,10 @@ pub fn secrets(
             ),
             ("tls.key", key),
         ];
-        all.push(secret(&input(site_name(mesh), SecretKind::Tls, data)));
+        all.push(secret(
+            &input(site_name(mesh), SecretKind::Tls, data),
+            notation,
+        ));
     }
     Ok(all)
 }

@@ -16,7 +16,7 @@ use super::resources;
 use super::{ComposeError, World};
 use crate::mesh::{Move, Node, SITE_SERVICE as SERVICE, Service, Signals};
 use crate::provision::{Identity, certificate};
-use crate::signals::manifests::yaml;
+use crate::signals::manifests::{secret::Notation, yaml};
 use crate::signals::site::{Map, Peer, Peers, Pins, Scrape, Site, Watched};
 use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
 
@@ -240,7 +240,7 @@ fn rendered(
     let objects = resources::resources(world, how, Some(node)).map_err(failed)?;
     let text = yaml::documents(&objects);
     files.add(path("resources.yaml"), 0o644, None, text.as_bytes(), None)?;
-    let secrets = resources::secrets(world, how, node).map_err(failed)?;
+    let secrets = resources::secrets(world, how, node, Notation::Yaml).map_err(failed)?;
     let texts: Vec<&str> = secrets.iter().map(|secret| secret.expose()).collect();
     let text = Zeroizing::new(texts.join("---\n"));
     files.add(path("secrets.yaml"), 0o600, None, text.as_bytes(), None)?;

@@ -83,13 +83,12 @@ pub enum Command {
     Man(man::Arguments),
 }
 
-/// The commands that print no JSON: files, a demonstration, a daemon, YAML, pages.
+/// The commands that print no JSON: files, a demonstration, a daemon, pages.
 const fn without_json(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Init(_) => "init",
         Command::Try(_) => "try",
         Command::Site(_) => "site",
-        Command::Signals(arguments) => return arguments.without_json(),
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         _ => return None,

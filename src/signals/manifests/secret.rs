@@ -90,9 +90,18 @@ pub struct SecretInput {
     pub data: BTreeMap<DataKey, SecretData>,
 }
 
-/// The `Secret`, as a YAML document.
+/// How a Secret is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// As a YAML document.
+    Yaml,
+    /// As a JSON object, on one line.
+    Json,
+}
+
+/// The `Secret`, as a document.
 #[must_use]
-pub fn secret(input: &SecretInput) -> Secret {
+pub fn secret(input: &SecretInput, notation: Notation) -> Secret {
     let length = |data: &SecretData| match data {
         SecretData::Text(text) => text.expose().len().saturating_mul(2),
         SecretData::Bytes(Base64(text)) => text.expose().len(),
@@ -105,6 +114,10 @@ pub fn secret(input: &SecretInput) -> Secret {
     let room = values.fold(2048, usize::saturating_add);
     let mut document = String::with_capacity(room);
     let (label, value) = MANAGED_BY;
+    if notation == Notation::Json {
+        write_json(&mut document, input);
+        return Secret::new(document);
+    }
     // Writing to a String does not fail.
     let _ = writeln!(
         document,
@@ -121,16 +134,42 @@ pub fn secret(input: &SecretInput) -> Secret {
     });
     for (key, data) in &input.data {
         let _ = write!(document, "  {}: \"", yaml::scalar(&key.0));
-        match data {
-            SecretData::Text(text) => {
-                let encoded = Zeroizing::new(STANDARD.encode(text.expose()));
-                document.push_str(&encoded);
-            }
-            SecretData::Bytes(Base64(text)) => document.push_str(text.expose()),
-        }
+        write_value(&mut document, data);
         document.push_str("\"\n");
     }
     Secret::new(document)
+}
+
+/// Writes the JSON object. Nothing of it needs an escape: names are letters, digits, dashes and dots, values are base64.
+fn write_json(document: &mut String, input: &SecretInput) {
+    let (label, value) = MANAGED_BY;
+    // Writing to a String does not fail.
+    let _ = write!(
+        document,
+        "{{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{{\"labels\":{{\"{label}\":\"{value}\"}},\"name\":\"{}\",\
+         \"namespace\":\"{}\"}},\"type\":\"{}\",\"data\":{{",
+        input.name.as_str(),
+        input.namespace.as_str(),
+        input.kind.as_str(),
+    );
+    for (n, (key, data)) in input.data.iter().enumerate() {
+        let comma = if n == 0 { "" } else { "," };
+        let _ = write!(document, "{comma}\"{}\":\"", key.as_str());
+        write_value(document, data);
+        document.push('"');
+    }
+    document.push_str("}}");
+}
+
+/// Writes a value in base64.
+fn write_value(document: &mut String, data: &SecretData) {
+    match data {
+        SecretData::Text(text) => {
+            let encoded = Zeroizing::new(STANDARD.encode(text.expose()));
+            document.push_str(&encoded);
+        }
+        SecretData::Bytes(Base64(text)) => document.push_str(text.expose()),
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_written_in_base64_and_redacts_itself() {
-        let secret = secret(&input(
+        let input = input(
             SecretKind::Tls,
             BTreeMap::from([
                 (
@@ -168,7 +207,14 @@ mod tests {
                     SecretData::Bytes(Base64::new(Secret::new("AAEC+/8=".into())).unwrap()),
                 ),
             ]),
-        ));
+        );
+        let json = secret(&input, Notation::Json);
+        assert!(!format!("{json:?}").contains("aHVudGVyMgo="));
+        let secret = secret(&input, Notation::Yaml);
+        let read: serde_json::Value = serde_yaml_ng::from_str(secret.expose()).unwrap();
+        let same: serde_json::Value = serde_json::from_str(json.expose()).unwrap();
+        assert_eq!(same, read);
+        assert_eq!(json.expose().lines().count(), 1);
         insta::assert_snapshot!(secret.expose(), @r#"
         apiVersion: v1
         kind: Secret
@@ -191,7 +237,7 @@ mod tests {
         let data = BTreeMap::from([(key("key"), SecretData::Text(Secret::new("hunter2".into())))]);
         let shown = format!("{:?}", input(SecretKind::Opaque, data));
         assert!(!shown.contains("hunter2") && shown.contains("[redacted]"));
-        let empty = secret(&input(SecretKind::Opaque, BTreeMap::new()));
+        let empty = secret(&input(SecretKind::Opaque, BTreeMap::new()), Notation::Yaml);
         assert!(empty.expose().ends_with("type: Opaque\ndata: {}\n"));
     }
 
@@ -199,7 +245,9 @@ mod tests {
     fn the_text_never_moves_while_it_is_written() {
         let long = SecretData::Text(Secret::new("x".repeat(100_000)));
         let data = BTreeMap::from([(key("a"), long.clone()), (key("b"), long)]);
-        let written = secret(&input(SecretKind::Opaque, data)).expose().len();
+        let written = secret(&input(SecretKind::Opaque, data), Notation::Yaml)
+            .expose()
+            .len();
         assert!(written > 266_000 && written < 2048 + 400_000);
     }
 

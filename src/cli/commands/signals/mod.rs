@@ -36,17 +36,6 @@ enum SignalsCommand {
     Get(get::GetArguments),
 }
 
-impl Arguments {
-    /// Which of these commands it is, if what it prints is YAML for kubectl.
-    pub(super) const fn without_json(&self) -> Option<&'static str> {
-        Some(match self.command {
-            SignalsCommand::Render(_) => "signals render",
-            SignalsCommand::Crd(_) => "signals crd",
-            SignalsCommand::Diff(_) | SignalsCommand::Get(_) => return None,
-        })
-    }
-}
-
 /// Under which group, version and names of fields resources are written.
 #[derive(Debug, Args)]
 struct Generation {

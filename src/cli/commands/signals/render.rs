@@ -1,8 +1,9 @@
-//! `grid signals render` and `crd`: YAML for kubectl. Nothing is minted.
+//! `grid signals render` and `crd`: YAML for kubectl, or JSON. Nothing is minted.
 
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::Generation;
 use crate::cli::context::Context;
@@ -10,15 +11,16 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::ui::Line;
 use crate::compose::resources::{ResourceError, all_have_identities, resources, secrets};
 use crate::mesh::{Mesh, Node, Resources};
-use crate::signals::manifests::{definitions::definitions, yaml};
+use crate::signals::manifests::{definitions::definitions, secret::Notation, yaml};
 use crate::store::State;
-use crate::words::ObjectName;
+use crate::words::{ObjectName, Secret};
 
 /// Arguments of `grid signals render`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid signals render | kubectl apply -f -\n  \
-        grid signals render --site atlas --secrets | kubectl --context atlas apply -f -\n\n\
+        grid signals render --site atlas --secrets | kubectl --context atlas apply -f -\n  \
+        grid signals render --json                      the same objects as one List\n\n\
         Each cluster gets the GridNetwork and the GridSite of every machine. With --site the network says where that site is; with \
         --secrets come the certificates of the mesh's authorities and the site's own certificate and key, never the key of an \
         authority. Nothing is minted: a push does that. The journal keeps that secrets were printed.")]
@@ -127,6 +129,10 @@ fn print(
     let world = state.world(mesh);
     all_have_identities(&world)?;
     let objects = resources(&world, &how, at)?;
+    let notation = match context.ui.json {
+        true => Notation::Json,
+        false => Notation::Yaml,
+    };
     let secrets = match at.filter(|_| arguments.secrets) {
         Some(node) => {
             if node.has_own_identity() {
@@ -136,15 +142,32 @@ fn print(
                 );
                 context.ui.note(&Line::of(text));
             }
-            secrets(&world, &how, node)?
+            secrets(&world, &how, node, notation)?
         }
         None => Vec::new(),
     };
-    for secret in &secrets {
-        context.ui.own_bytes(secret.expose().as_bytes())?;
-        context.ui.own_bytes(b"---\n")?;
+    write(context, &secrets, &objects)
+}
+
+/// Writes what kubectl takes: YAML documents, or with `--json` one `List` of all of them.
+fn write(context: &mut Context, secrets: &[Secret], objects: &[Value]) -> crate::cli::Result {
+    if !context.ui.json {
+        for secret in secrets {
+            context.ui.own_bytes(secret.expose().as_bytes())?;
+            context.ui.own_bytes(b"---\n")?;
+        }
+        context.ui.own_bytes(yaml::documents(objects).as_bytes())?;
+        return Ok(Exit::Done);
     }
-    context.ui.own_bytes(yaml::documents(&objects).as_bytes())?;
+    let mut before = r#"{"apiVersion":"v1","kind":"List","items":["#;
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    let secrets = secrets.iter().map(Secret::expose);
+    for item in secrets.chain(texts.iter().map(String::as_str)) {
+        context.ui.own_bytes(before.as_bytes())?;
+        context.ui.own_bytes(item.as_bytes())?;
+        before = ",";
+    }
+    context.ui.own_bytes(b"]}\n")?;
     Ok(Exit::Done)
 }
 
@@ -155,7 +178,5 @@ pub(super) fn crd(context: &mut Context, arguments: &CrdArguments) -> crate::cli
         Err(error) => return Err(error),
     };
     let how = arguments.generation.over(declared);
-    let text = yaml::documents(&definitions(&how.generation));
-    context.ui.own_bytes(text.as_bytes())?;
-    Ok(Exit::Done)
+    write(context, &[], &definitions(&how.generation))
 }
