@@ -1566,3 +1566,35 @@ fn all_settings_that_contradict_each_other_or_the_contract_are_told_at_once() {
         |               ^
     ");
 }
+
+#[test]
+fn names_that_nothing_fills_in_are_told_with_what_was_meant() {
+    let text = "[mesh]\nname = \"prod\"\n[nodes.atlas]\n[services.db]\nnode = \"atlas\"\n[services.db.provides]\n\
+                kind = \"custom\"\nport = 1\ntemplate = \"templates/billing.toml.j2\"\nload = [\"l\"]\ncheck = [\"c\"]\n\
+                uri = \"db://{{ usrname }}:{{ password }}@{{ authority }}/{{ wants.any }}\"\n\
+                entries = { a = \"{{ hostname }}\" }\nenv = { A = \"{{ nothing_like_it }}\" }\n";
+    insta::assert_snapshot!(Folder::with(text).errors(), @"
+    mesh.toml:6:14: `entries.a` of db says {{ hostname }}, which nothing fills in
+      6 | [services.db.provides]
+        |              ^^^^^^^^
+        = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
+
+    mesh.toml:6:14: `env.A` of db says {{ nothing_like_it }}, which nothing fills in
+      6 | [services.db.provides]
+        |              ^^^^^^^^
+        = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
+
+    mesh.toml:6:14: `uri` of db says {{ usrname }}, which nothing fills in
+      6 | [services.db.provides]
+        |              ^^^^^^^^
+        = did you mean `username`?
+    ");
+    Folder::with(
+        &text
+            .replace("usrname", "username")
+            .replace("hostname", "host")
+            .replace("nothing_like_it", "port"),
+    )
+    .load()
+    .unwrap();
+}

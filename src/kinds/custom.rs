@@ -59,6 +59,38 @@ pub struct Custom {
     pub env: BTreeMap<Variable, Inline>,
 }
 
+/// What the templates of a binding see; the values are put together in [`Custom::binding`].
+pub const BINDING_NAMES: [&str; 10] = [
+    "authority",
+    "consumer",
+    "generation",
+    "host",
+    "mesh",
+    "password",
+    "port",
+    "provider",
+    "username",
+    "wants",
+];
+
+impl Custom {
+    /// The names in its templates of a binding that nothing fills in, each with the key of its template.
+    #[must_use]
+    pub fn unknown_names(&self) -> Vec<(String, String)> {
+        let uri = self.uri.iter().map(|uri| ("uri".to_owned(), uri));
+        let entries = self.entries.iter();
+        let entries = entries.map(|(name, entry)| (format!("entries.{}", name.as_str()), entry));
+        let env = self.env.iter();
+        let env = env.map(|(name, entry)| (format!("env.{}", name.as_str()), entry));
+        let all = uri.chain(entries).chain(env);
+        all.flat_map(|(key, template)| {
+            let unknown = template.unknown(&BINDING_NAMES).into_iter();
+            unknown.map(move |name| (key.clone(), name))
+        })
+        .collect()
+    }
+}
+
 fn wants<'a>(account: &Account<'a>) -> Result<&'a CustomWants, KindError> {
     match account.wants {
         Wants::Custom(wants) => Ok(wants),
@@ -194,6 +226,27 @@ impl ProviderKind for Custom {
 mod tests {
     use super::*;
     use crate::words::{Era, Generation, MeshName, Salt, Secret, ServiceName};
+
+    #[test]
+    fn every_name_that_a_binding_sees_is_known_and_no_other_is() {
+        let all: Vec<String> = BINDING_NAMES
+            .iter()
+            .map(|name| format!("{{{{ {name} }}}}"))
+            .collect();
+        let custom = |uri: &str| -> Custom {
+            let text = format!(
+                "template = \"t\"\nload = [\"l\"]\ncheck = [\"c\"]\nuri = {uri:?}\nentries = {{ a = \"{{{{ hots }}}}\" }}\n\
+                 env = {{ A = \"{{% for i in range(3) %}}{{{{ i }}}}{{% endfor %}}{{{{ usernme|upper }}}}\" }}\n"
+            );
+            toml::from_str(&text).unwrap()
+        };
+        let unknown = custom(&all.concat()).unknown_names();
+        let unknown: Vec<String> = unknown
+            .iter()
+            .map(|(key, name)| format!("{key} {name}"))
+            .collect();
+        assert_eq!(unknown, ["entries.a hots", "env.A usernme"]);
+    }
 
     #[test]
     fn a_list_and_a_binding_say_what_the_operators_templates_say() {

@@ -13,8 +13,8 @@ mod rabbitmq;
 mod runs;
 
 pub use custom::{
-    BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError, Variable, WantName,
-    WantValue, quoted,
+    BINDING_NAMES, BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError,
+    Variable, WantName, WantValue, quoted,
 };
 pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,

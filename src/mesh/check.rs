@@ -12,7 +12,7 @@ use super::select::nearest;
 use super::service::{Draft, Drafts};
 use super::source::Sources;
 use super::{check_paths, read_error, service_signals};
-use crate::kinds::Provider;
+use crate::kinds::{BINDING_NAMES, Provider};
 use crate::words::{NodeName, ServiceName};
 
 /// All checks.
@@ -29,6 +29,7 @@ pub(super) fn all(
     for draft in drafts.values() {
         several_machines_without_host(draft, problems);
         misspelt_release(draft, problems);
+        misspelt_names(draft, problems);
         check_paths::of_service(draft, machines, sources, problems);
     }
     check_paths::between_services(drafts, machines, sources, problems);
@@ -226,6 +227,31 @@ fn misspelt_release(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
                 ));
             }
         }
+    }
+}
+
+/// What the templates of a custom provider's bindings say has fixed names: one that is none would fail the push of a consumer. It
+/// is no rule of the templates themselves, since what machines hold already may say anything.
+fn misspelt_names(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
+    let provides = draft.service.provides.as_ref();
+    let (Some(Provider::Custom(custom)), Some(place)) =
+        (provides.map(|provides| &provides.provider), draft.provides)
+    else {
+        return;
+    };
+    for (key, name) in custom.unknown_names() {
+        let meant = nearest(&name, BINDING_NAMES.into_iter());
+        problems.push(Problem::new(
+            place,
+            format!(
+                "`{key}` of {} says {{{{ {name} }}}}, which nothing fills in",
+                draft.service.name
+            ),
+            match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("there are {}", BINDING_NAMES.join(", ")),
+            },
+        ));
     }
 }
 

@@ -5,6 +5,8 @@
 //! if that holds no quoted text; the engine's own detail is told only of a template that does not parse,
 //! when no value is there yet.
 
+use std::collections::BTreeSet;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -39,6 +41,19 @@ impl From<Inline> for String {
 }
 
 impl Inline {
+    /// The names in it that are none of `known` and none of the engine's own.
+    pub(super) fn unknown(&self, known: &[&str]) -> BTreeSet<String> {
+        let engine = engine();
+        let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
+        let names = engine
+            .template_from_str(&self.0)
+            .map(|template| template.undeclared_variables(false));
+        let names = names.unwrap_or_default().into_iter();
+        names
+            .filter(|name| !known.contains(&name.as_str()) && !globals.contains(name.as_str()))
+            .collect()
+    }
+
     /// What it says of `values`. `name` is what an error calls it.
     /// It is text of the declaration, so that a line within it is told only where it has several.
     pub(super) fn render(&self, name: &str, values: Value) -> Result<Secret, KindError> {
