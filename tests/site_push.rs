@@ -108,14 +108,27 @@ fn a_sites_identity_and_the_authority_are_rotated_by_hand_one_renewal_at_a_time(
     bench.grid(&["rotate", "--site", "atlas"]).exits(0);
     let refused = bench.grid(&["rotate", "--site", "atlas"]).exits(1).all();
     assert!(refused.contains("still under way"), "{refused}");
-    bench.grid(&["push", "--behind"]).exits(0);
+    let pushed = bench.grid(&["push", "--behind"]).exits(0).all();
+    for told in [
+        "its site hears of renewed identities",
+        "its site gets identity 2",
+        "its site's list of sites changed",
+    ] {
+        assert!(pushed.contains(told), "{told}: {pushed}");
+    }
+    assert!(!pushed.contains("of site changed"), "{pushed}");
     assert_ne!(file("atlas", "identity.pem"), before);
     assert_eq!(file("atlas", "peers.toml"), file("borealis", "peers.toml"));
     assert_eq!(file("borealis", "peers.toml").matches("pins").count(), 2);
 
     let before = file("borealis", "identity.pem");
     bench.grid(&["rotate", "--ca"]).exits(0);
-    bench.grid(&["push", "--behind"]).exits(0);
+    let pushed = bench.grid(&["push", "--behind"]).exits(0).all();
+    assert!(
+        pushed.contains("its site's certificate authorities changed"),
+        "{pushed}"
+    );
+    assert!(!pushed.contains("of site changed"), "{pushed}");
     assert_ne!(file("borealis", "identity.pem"), before);
     let authorities = |node: &str| file(node, "authorities.pem").matches("BEGIN").count();
     assert_eq!((authorities("atlas"), authorities("borealis")), (1, 1));

@@ -30,6 +30,31 @@ impl fmt::Display for Account {
     }
 }
 
+/// What changes of what a machine has as a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SiteChange {
+    /// Its identity: it gets the one of this number.
+    Identity(u32),
+    /// Its list of sites: it is told of identities that were minted since.
+    Peers,
+    /// Its list of sites in another way: sites that come or leave, their addresses, older pins that go.
+    List,
+    /// The authorities that it trusts.
+    Authorities,
+}
+
+impl fmt::Display for SiteChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Identity(number) => write!(f, "its site gets identity {number}"),
+            Self::Peers => f.write_str("its site hears of renewed identities"),
+            Self::List => f.write_str("its site's list of sites changed"),
+            Self::Authorities => f.write_str("its site's certificate authorities changed"),
+        }
+    }
+}
+
 /// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "what")]
@@ -82,6 +107,13 @@ pub enum Difference {
         service: ServiceName,
         /// How many.
         changed: usize,
+    },
+    /// What a machine has as a site changes: who it is, or whom it knows.
+    Site {
+        /// The service that the site is delivered as.
+        service: ServiceName,
+        /// What.
+        changes: Vec<SiteChange>,
     },
     /// Commands of a service change.
     Commands {
@@ -160,6 +192,13 @@ impl fmt::Display for Difference {
             Self::Files { service, changed } => {
                 write!(f, "{} of {service} changed", count(*changed, "file"))
             }
+            Self::Site { changes, .. } => {
+                for (n, change) in changes.iter().enumerate() {
+                    let comma = if n == 0 { "" } else { ", " };
+                    write!(f, "{comma}{change}")?;
+                }
+                Ok(())
+            }
             Self::Commands { service, steps } => {
                 let plural = if steps.len() == 1 { "" } else { "s" };
                 write!(
@@ -201,6 +240,7 @@ impl Difference {
             | Self::Rebound { service, .. }
             | Self::List { provider: service }
             | Self::Files { service, .. }
+            | Self::Site { service, .. }
             | Self::Commands { service, .. }
             | Self::Settings { service, .. }
             | Self::Stayed { provider: service }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 pub use behind::{Glance, Reason, Standing, Survey, standing, survey};
 pub use blocker::{Blocker, blockers};
-pub use difference::{Difference, differences};
+pub use difference::{Difference, SiteChange, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};

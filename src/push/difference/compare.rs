@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Difference};
+use super::{Account, Difference, SiteChange};
 use crate::compose::manifest::{Grants, Manifest, ServiceManifest};
 use crate::compose::parts::{FilesByPath, Parts};
+use crate::mesh::SITE_SERVICE;
 use crate::words::{ReleasePath, ServiceName};
 
 /// What differs between two manifests; empty only where they are equal.
@@ -26,7 +27,7 @@ pub fn differences(held: &Manifest, wanted: &Manifest) -> Vec<Difference> {
     }
     for (name, new) in &wanted.services {
         match held.services.get(name) {
-            Some(old) => compare(name, old, new, &mut found),
+            Some(old) => compare(name, (held, old), (wanted, new), &mut found),
             None => found.push(Difference::Comes {
                 service: name.clone(),
                 files: new.files.len(),
@@ -45,8 +46,8 @@ pub fn differences(held: &Manifest, wanted: &Manifest) -> Vec<Difference> {
 
 fn compare(
     name: &ServiceName,
-    old: &ServiceManifest,
-    new: &ServiceManifest,
+    (held, old): (&Manifest, &ServiceManifest),
+    (wanted, new): (&Manifest, &ServiceManifest),
     found: &mut Vec<Difference>,
 ) {
     if old == new {
@@ -72,7 +73,18 @@ fn compare(
         });
     }
     bindings(name, (old, &old_files), (new, &new_files), found);
-    let changed = differing(&old_files.own, &new_files.own).count();
+    let changed: Vec<&ReleasePath> = differing(&old_files.own, &new_files.own).collect();
+    let (changes, told) = match name.as_str() == SITE_SERVICE {
+        true => of_site((held, wanted), &changed),
+        false => (Vec::new(), 0),
+    };
+    if !changes.is_empty() {
+        found.push(Difference::Site {
+            service: name.clone(),
+            changes,
+        });
+    }
+    let changed = changed.len().saturating_sub(told);
     if changed > 0 {
         found.push(Difference::Files {
             service: name.clone(),
@@ -106,6 +118,44 @@ fn compare(
             of,
         });
     }
+}
+
+/// What the changed files of a site say, and how many of them say it. Those of an identity are not counted one by one.
+fn of_site(
+    (held, wanted): (&Manifest, &Manifest),
+    changed: &[&ReleasePath],
+) -> (Vec<SiteChange>, usize) {
+    let (Some(before), Some(after)) = (&held.site, &wanted.site) else {
+        return (Vec::new(), 0);
+    };
+    let is = |name: &str| changed.iter().any(|path| path.as_str().ends_with(name));
+    let (mut changes, mut told) = (Vec::new(), 0_usize);
+    let mut tell = |change: SiteChange, files: usize| {
+        changes.push(change);
+        told = told.saturating_add(files);
+    };
+    if let Some(number) = after.identity
+        && before.identity != after.identity
+    {
+        let files = ["/identity.pem", "/identity.key"];
+        tell(
+            SiteChange::Identity(number),
+            files.iter().filter(|name| is(name)).count(),
+        );
+    }
+    if is("/peers.toml") {
+        tell(
+            match after.knows > before.knows {
+                true => SiteChange::Peers,
+                false => SiteChange::List,
+            },
+            1,
+        );
+    }
+    if is("/authorities.pem") {
+        tell(SiteChange::Authorities, 1);
+    }
+    (changes, told)
 }
 
 fn bindings(
