@@ -199,3 +199,20 @@ fn such_a_machine_is_its_site_and_nothing_else() {
     let wrong = bench.grid(&["check"]).exits(3).all();
     assert!(wrong.contains("this mesh has no `[signals]`"), "{wrong}");
 }
+
+#[test]
+fn what_nobody_reaches_shows_its_evidence_elsewhere() {
+    let bench = bench();
+    bench.grid(&["push", "--all"]).exits(0);
+    for arguments in [
+        &["evidence", "eridanus"][..],
+        &["evidence", "clear", "eridanus", "--stale"],
+    ] {
+        let refused = bench.grid(arguments).exits(2).all();
+        assert!(
+            refused.contains("nobody reaches eridanus")
+                && refused.contains("grid evidence --file FILE"),
+            "{refused}"
+        );
+    }
+}

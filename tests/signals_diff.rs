@@ -64,9 +64,9 @@ fn another_trust_is_taken_up_live_under_gossip_and_restarts_under_poll() {
     let bench = pushed("");
     bench.edit("[signals]\n", "[signals]\ntrust = \"spiffe\"\n");
     insta::assert_snapshot!(told(&bench), @r#"
-    atlas     live      takes up live: trust = "spiffe", pins of borealis, cygnus
-    borealis  live      takes up live: trust = "spiffe", pins of atlas, cygnus
-    cygnus    live      takes up live: trust = "spiffe", pins of atlas, borealis
+    atlas     live      takes up live: trust = "spiffe", that its peers have no pins any more
+    borealis  live      takes up live: trust = "spiffe", that its peers have no pins any more
+    cygnus    live      takes up live: trust = "spiffe", that its peers have no pins any more
     "#);
     let bench = pushed("mode = \"poll\"");
     bench.edit(
@@ -74,9 +74,9 @@ fn another_trust_is_taken_up_live_under_gossip_and_restarts_under_poll() {
         "[signals]\ntrust = \"spiffe\"\nport = 9191\n",
     );
     insta::assert_snapshot!(told(&bench), @r#"
-    atlas     restarts  trust = "spiffe" is declared; port changed; takes up live: pins of borealis, cygnus
-    borealis  restarts  trust = "spiffe" is declared; port changed; takes up live: pins of atlas, cygnus
-    cygnus    restarts  trust = "spiffe" is declared; port changed; takes up live: pins of atlas, borealis
+    atlas     restarts  trust = "spiffe" is declared; port changed; takes up live: that its peers have no pins any more
+    borealis  restarts  trust = "spiffe" is declared; port changed; takes up live: that its peers have no pins any more
+    cygnus    restarts  trust = "spiffe" is declared; port changed; takes up live: that its peers have no pins any more
     "#);
 }
 
@@ -87,12 +87,12 @@ fn a_renewal_restarts_its_site_once_the_named_peers_know_it_and_changes_pins_liv
         .grid(&["hold", "cygnus", "in the rack on Monday"])
         .exits(0);
     bench.grid(&["rotate", "--site", "atlas"]).exits(0);
-    insta::assert_snapshot!(told(&bench), @r#"
-    atlas     restarts  its identity is renewed
+    insta::assert_snapshot!(told(&bench), @"
+    atlas     restarts  its identity is renewed; takes up live: its own pins, in the list of sites
                         first these have to acknowledge it: borealis, cygnus
     borealis  live      takes up live: pins of atlas
     cygnus    live      takes up live: pins of atlas; on hold: in the rack on Monday, so a push leaves it as it is
-    "#);
+    ");
     bench.grid(&["unhold", "cygnus"]).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
     assert_eq!(told(&bench), "");
@@ -126,4 +126,21 @@ fn sites_that_come_and_leave_and_what_is_scraped_are_told_apart() {
         .exits(0)
         .stdout();
     assert!(said.contains("leaves"), "{said}");
+}
+
+#[test]
+fn a_site_whose_own_address_changes_is_told_too_and_a_mesh_without_sites_says_so() {
+    let bench = pushed("mode = \"poll\"");
+    bench.edit(
+        "[nodes.borealis]\n",
+        "[nodes.borealis]\naddress = \"10.0.0.2\"\n",
+    );
+    insta::assert_snapshot!(told(&bench), @"
+    atlas     live      takes up live: addresses of borealis
+    borealis  live      takes up live: its own address, in the list of sites
+    cygnus    live      takes up live: addresses of borealis
+    ");
+    let bench = Bench::new("[mesh]\nname = \"prod\"\n[nodes.atlas]\n");
+    let said = bench.grid(&["signals", "diff"]).exits(0).all();
+    assert!(said.contains("there are no sites"), "{said}");
 }

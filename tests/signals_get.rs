@@ -76,6 +76,18 @@ fn a_site_is_read_with_the_identity_that_the_store_keeps_of_it_under_both_trusts
         let other = ["signals", "get", "atlas", "--target", "other"];
         assert_eq!(rows(&bench, &other), None);
 
+        // A peer with something to scrape, of which the site knows nothing yet.
+        let silent = "nothing of borealis: atlas has not polled them yet";
+        let said = bench.grid(&["signals", "get", "atlas"]).exits(0).all();
+        assert!(!said.contains("has not polled"), "{said}");
+        bench.edit(
+            "[signals]\n",
+            "[nodes.borealis]\naddress = \"10.0.0.2\"\n[services.broker]\nnode = \"borealis\"\n\
+             metrics = \"http://127.0.0.1:9/metrics\"\n[signals]\nsettings = { special_addresses = true }\n",
+        );
+        let said = bench.grid(&["signals", "get", "atlas"]).exits(0).all();
+        assert!(said.contains(silent), "{said}");
+
         // Another site answers there, with a certificate of an authority that nobody here trusts.
         site.kill();
         site.identity = Authority::new().site("atlas");

@@ -69,6 +69,16 @@ impl Machine {
                 phrases::list(&chosen)
             )));
         };
+        if !node.is_observed() {
+            return Err(CommandError::usage(format!(
+                "nobody reaches {}: its courier is \"manifests\", which writes its resources to a folder",
+                node.name
+            ))
+            .hint(
+                "where its daemon runs, `grid evidence --file FILE` shows it: evidence.json in the daemon's state folder; here, \
+                 `grid evidence -` shows a copy of that from standard input",
+            ));
+        }
         let Some(signals) = &mesh.signals else {
             return Err(CommandError::usage(format!(
                 "{} is no site: the declaration has no table `[signals]`",

@@ -2,7 +2,7 @@
 //! renewal first. No machine is contacted and nothing is minted: identities that a push would mint are drawn in memory, to
 //! see what follows, and thrown away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 
@@ -45,6 +45,7 @@ pub struct DiffArguments {
 pub(super) fn diff(context: &mut Context, arguments: &DiffArguments) -> crate::cli::Result {
     let reading = context.reading()?;
     let mesh = &reading.loaded.mesh;
+    let has_sites = mesh.signals.is_some();
     let nodes = match arguments.nodes.is_empty() {
         true => mesh.nodes.keys().cloned().collect(),
         false => context.choose(&reading.folder, mesh, &arguments.nodes)?,
@@ -69,9 +70,10 @@ pub(super) fn diff(context: &mut Context, arguments: &DiffArguments) -> crate::c
     if context.ui.json {
         context.ui.json(&view, false)?;
     } else if view.sites.is_empty() {
-        context
-            .ui
-            .chat(&Line::of("a push changes nothing at these sites"));
+        context.ui.chat(&Line::of(match has_sites {
+            true => "a push changes nothing at these sites",
+            false => "there are no sites: the declaration has no table `[signals]`, and no machine holds one of an earlier push",
+        }));
     } else {
         context.ui.results(&lines(&view))?;
     }
@@ -218,17 +220,13 @@ fn compare(
     if digest(composed::AUTHORITIES) != Some(wanted.authorities) {
         live.push(Live::Authorities);
     }
-    view.live = live
-        .iter()
-        .filter_map(|live| phrase(live, &view.node))
-        .collect();
+    let next_trust = wanted.config.trust;
+    let phrase = |live: &Live| phrase(live, &view.node, next_trust);
+    view.live = live.iter().map(phrase).collect();
     if digest(composed::PEERS) != Some(wanted.peers) {
         let list = composed::peers(world).map_err(|e| CommandError::new(Exit::Declaration, e))?;
         match held.peers(manifest, &list)? {
-            Some(changes) => {
-                let told = changes.iter().filter_map(|live| phrase(live, &view.node));
-                view.live.extend(told);
-            }
+            Some(changes) => view.live.extend(changes.iter().map(phrase)),
             None => view.live.push("the list of its peers".to_owned()),
         }
     }
@@ -263,21 +261,30 @@ fn renewed(
     view.first = blocking.into_iter().collect();
 }
 
-fn phrase(live: &Live, own: &NodeName) -> Option<String> {
-    let others = |what: &str, names: &std::collections::BTreeSet<NodeName>| {
+/// What a site takes up. Its own entry in the list of sites is told where nothing else of that kind changes: the file that it
+/// is sent is another one then, too.
+fn phrase(live: &Live, own: &NodeName, trust: PeerTrust) -> String {
+    let others = |what: &str, its_own: &str, names: &BTreeSet<NodeName>| {
         let names: Vec<&NodeName> = names.iter().filter(|name| *name != own).collect();
-        (!names.is_empty()).then(|| format!("{what} {}", some(&names)))
+        match names.is_empty() {
+            true => format!("{its_own}, in the list of sites"),
+            false => format!("{what} {}", some(&names)),
+        }
     };
     match live {
-        Live::Certificate => Some("its renewed certificate".to_owned()),
-        Live::Trust(trust) => Some(format!("trust = \"{trust}\"")),
-        Live::Scrapes => Some("what it scrapes".to_owned()),
-        Live::Watches => Some("how signals are made of metrics".to_owned()),
-        Live::Authorities => Some("the mesh's authorities".to_owned()),
-        Live::PeersCome(names) => others("new peers", names),
-        Live::PeersLeave(names) => others("peers that leave", names),
-        Live::Pins(names) => others("pins of", names),
-        Live::Hosts(names) => others("addresses of", names),
+        Live::Certificate => "its renewed certificate".to_owned(),
+        Live::Trust(trust) => format!("trust = \"{trust}\""),
+        Live::Scrapes => "what it scrapes".to_owned(),
+        Live::Watches => "how signals are made of metrics".to_owned(),
+        Live::Authorities => "the mesh's authorities".to_owned(),
+        // The list has none under this trust.
+        Live::Pins(_) if trust == PeerTrust::Spiffe => {
+            "that its peers have no pins any more".to_owned()
+        }
+        Live::PeersCome(names) => others("new peers", "itself", names),
+        Live::PeersLeave(names) => others("peers that leave", "that it leaves", names),
+        Live::Pins(names) => others("pins of", "its own pins", names),
+        Live::Hosts(names) => others("addresses of", "its own address", names),
     }
 }
 

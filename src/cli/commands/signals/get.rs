@@ -3,7 +3,7 @@
 //! The identity is the one that the machine has: the site takes it for itself, and shows what it pulled from its peers too.
 //! Where nobody knows which of two it has, both are tried, the newer one first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,12 +13,12 @@ use zeroize::Zeroizing;
 use super::sent::sent_site;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
-use crate::cli::phrases::count;
+use crate::cli::phrases::{count, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{SignalView, SignalsView};
 use crate::compose::identities::{in_use, pins};
 use crate::compose::site::authorities_pem;
-use crate::mesh::{Node, Signals};
+use crate::mesh::{Mesh, Node, Signals};
 use crate::provision::certificate;
 use crate::signals::ProviderName;
 use crate::signals::site::Pins;
@@ -87,7 +87,36 @@ pub(super) fn get(context: &mut Context, arguments: &GetArguments) -> crate::cli
         .hint("`mode = \"poll\"` in `[signals]` has sites serve their signals; on the machine, status.json and overlay.json in its state folder say what it knows"));
     }
     let shown = ask(&reading, node, &runs, arguments)?;
-    tell(context, name, &shown)
+    let missing = match arguments.target {
+        None => silent(mesh, name, &shown),
+        Some(_) => BTreeSet::new(),
+    };
+    tell(context, name, &shown)?;
+    if !missing.is_empty() && !context.ui.json {
+        let every = signals.settings.poll_interval_ms.duration();
+        let text = format!(
+            "nothing of {}: {name} has not polled them yet, which it does every {} s, cannot reach them, or their providers show nothing",
+            list(&missing),
+            every.as_secs_f64()
+        );
+        let note = Line::new().look(Look::Warn, "note: ").plain(text);
+        context.ui.note(&note);
+    }
+    Ok(Exit::Done)
+}
+
+/// The other sites that have something to scrape, and of which the site shows nothing.
+fn silent(mesh: &Mesh, name: &NodeName, shown: &Shown) -> BTreeSet<NodeName> {
+    let scraped = mesh
+        .services
+        .values()
+        .filter(|service| service.metrics.is_some());
+    let sites = scraped.flat_map(|service| &service.nodes);
+    let is_shown = |site: &NodeName| shown.rows.iter().any(|(row, _)| row.site == *site);
+    sites
+        .filter(|site| *site != name && !is_shown(site))
+        .cloned()
+        .collect()
 }
 
 /// How the site runs: as it was last sent, or as it is declared where that is not known.
