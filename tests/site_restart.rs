@@ -232,6 +232,41 @@ fn two_networks_are_refused_with_3() {
 }
 
 #[test]
+fn without_a_network_a_daemon_runs_as_gossip_and_pin_and_one_that_comes_restarts_it() {
+    let (_, site) = site("gossip", "pin");
+    site.write();
+    let with = std::fs::read_to_string(site.config()).unwrap();
+    let named = "network = \"prod\"\nsite = \"atlas\"\nmode = \"gossip\"\ntrust = \"pin\"\n";
+    assert!(with.contains(named), "{with}");
+    for none in ["", "network = []\n"] {
+        let without = with.replace(named, &format!("{none}site = \"atlas\"\n"));
+        std::fs::write(site.config(), &without).unwrap();
+        let mut daemon = site.command().spawn().unwrap();
+        until("it runs", || {
+            (site.json("status.json")?["pid"] == daemon.id()).then_some(())
+        });
+        let status = site.json("status.json").unwrap();
+        assert_eq!(status.get("network"), None);
+        assert_eq!(
+            (&status["mode"], &status["trust"]),
+            (&"gossip".into(), &"pin".into())
+        );
+        until("its overlay is that of no mesh", || {
+            let overlay = site.json("overlay.json")?;
+            overlay.get("mesh").is_none().then_some(())
+        });
+        assert!(site.metrics().contains(",network=\"\","));
+        std::fs::write(site.config(), &with).unwrap();
+        assert_eq!(daemon.wait().unwrap().code(), Some(75));
+    }
+    // One that speaks of what only a network has is refused.
+    let without = with.replace(named, "site = \"atlas\"\nmode = \"poll\"\n");
+    std::fs::write(site.config(), without).unwrap();
+    assert_eq!(site.command().status().unwrap().code(), Some(3));
+    assert!(site.log().contains("it names no network"), "{}", site.log());
+}
+
+#[test]
 fn files_that_are_wrong_change_nothing_and_are_named() {
     let (_, mut site) = site("poll", "pin");
     site.start();

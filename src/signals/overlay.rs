@@ -64,8 +64,9 @@ impl From<serde_json::Error> for OverlayError {
 pub struct Overlay {
     /// The document's format: 1.
     pub format: u32,
-    /// The mesh.
-    pub mesh: MeshName,
+    /// The mesh; absent: the site belongs to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshName>,
     /// The site that wrote it.
     pub site: NodeName,
     /// How signals cross sites.
@@ -146,7 +147,7 @@ impl Overlay {
     /// What `site` knows at `now`. Of two observations of one provider at one site the later one given holds.
     #[must_use]
     pub fn new(
-        mesh: MeshName,
+        mesh: Option<MeshName>,
         site: NodeName,
         mode: SignalMode,
         now: EpochMs,
@@ -235,7 +236,7 @@ mod tests {
 
     fn overlay(mode: SignalMode, observations: Vec<Observation>) -> Overlay {
         let (mesh, site) = (MeshName::new("prod"), NodeName::new("atlas"));
-        Overlay::new(mesh.unwrap(), site.unwrap(), mode, NOW, observations)
+        Overlay::new(Some(mesh.unwrap()), site.unwrap(), mode, NOW, observations)
     }
 
     #[test]

@@ -54,7 +54,19 @@ pub enum SiteError {
         "it has format {0}, and this grid reads format {FORMAT}: install the grid that wrote it"
     )]
     Format(u32),
-    /// Not exactly one network.
+    /// Without a network, and not as one is without.
+    #[error(
+        "it names no network, so its mode is {} and its trust {}, and it says {mode} and {trust}: name the network, or leave them out",
+        SignalMode::Gossip,
+        PeerTrust::Pin
+    )]
+    NoNetwork {
+        /// What it says.
+        mode: SignalMode,
+        /// What it says.
+        trust: PeerTrust,
+    },
+    /// More than one network.
     #[error(
         "it names {0} networks: one daemon serves one network, since how signals cross sites holds for the whole process"
     )]
@@ -111,7 +123,8 @@ pub enum SiteError {
 pub struct Site {
     /// 1.
     pub format: u32,
-    /// The mesh that the site belongs to.
+    /// The mesh that the site belongs to; none: then it is gossip and pin.
+    #[serde(default)]
     pub network: Network,
     /// Its name: the machine's.
     pub site: NodeName,
@@ -146,32 +159,35 @@ pub struct Site {
     pub watches: Vec<Watched>,
 }
 
-/// The one network that a daemon serves. A list is read, so that two can be refused by saying why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "OneOrMany", into = "String")]
-pub struct Network(MeshName);
+/// The one network that a daemon serves, or none. A list is read, so that two can be refused by saying why.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "OneOrMany", into = "OneOrMany")]
+pub struct Network(Option<MeshName>);
 
 impl Network {
-    /// The mesh.
+    /// The mesh, if there is one.
     #[must_use]
-    pub fn mesh(&self) -> &MeshName {
-        &self.0
+    pub fn mesh(&self) -> Option<&MeshName> {
+        self.0.as_ref()
     }
 }
 
 impl From<MeshName> for Network {
     fn from(mesh: MeshName) -> Self {
-        Self(mesh)
+        Self(Some(mesh))
     }
 }
 
-impl From<Network> for String {
+impl From<Network> for OneOrMany {
     fn from(network: Network) -> Self {
-        network.0.to_string()
+        match network.0 {
+            Some(mesh) => Self::One(mesh.to_string()),
+            None => Self::Many(Vec::new()),
+        }
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
     One(String),
@@ -183,13 +199,14 @@ impl TryFrom<OneOrMany> for Network {
     fn try_from(written: OneOrMany) -> Result<Self, String> {
         let name = match written {
             OneOrMany::One(name) => name,
+            OneOrMany::Many(names) if names.is_empty() => return Ok(Self(None)),
             OneOrMany::Many(names) => match <[String; 1]>::try_from(names) {
                 Ok([name]) => name,
                 Err(names) => return Err(SiteError::Networks(names.len()).to_string()),
             },
         };
         MeshName::try_from(name)
-            .map(Self)
+            .map(Self::from)
             .map_err(|error| error.to_string())
     }
 }
@@ -256,7 +273,7 @@ impl Site {
     pub fn new(network: MeshName, site: NodeName, state: AbsolutePath) -> Self {
         Self {
             format: FORMAT,
-            network: Network(network),
+            network: Network::from(network),
             site,
             mode: SignalMode::default(),
             trust: PeerTrust::default(),
@@ -313,6 +330,10 @@ impl Site {
         is_format(self.format)?;
         at_most("scrapes", self.scrapes.len(), MOST_SCRAPES)?;
         at_most("watches", self.watches.len(), MOST_WATCHES)?;
+        let (mode, trust) = (self.mode, self.trust);
+        if self.network.mesh().is_none() && (mode, trust) != (SignalMode::Gossip, PeerTrust::Pin) {
+            return Err(SiteError::NoNetwork { mode, trust });
+        }
         if self.port == 0 {
             return Err(SiteError::Port);
         }

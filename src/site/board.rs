@@ -212,7 +212,7 @@ impl Board {
     #[must_use]
     pub fn overlay(
         &self,
-        (mesh, site): (&MeshName, &NodeName),
+        (mesh, site): (Option<&MeshName>, &NodeName),
         mode: SignalMode,
         watches: &BTreeMap<ProviderName, Watch>,
         now: Moment,
@@ -221,7 +221,7 @@ impl Board {
         let now = now.wall;
         let groups = view.own.iter().chain(&view.peers);
         let observations = groups.flat_map(|rows| observe(rows, watches, mode, now));
-        Overlay::new(mesh.clone(), site.clone(), mode, now, observations)
+        Overlay::new(mesh.cloned(), site.clone(), mode, now, observations)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -327,7 +327,7 @@ mod tests {
         };
         let watches = BTreeMap::from([(pool, watch)]);
         let scores = |mode| {
-            let overlay = board.overlay((&names.0, &names.1), mode, &watches, later(0));
+            let overlay = board.overlay((Some(&names.0), &names.1), mode, &watches, later(0));
             let scores = overlay.rows.iter().map(|row| row.score.map(|s| s.get()));
             scores.collect::<Vec<_>>()
         };
@@ -347,7 +347,12 @@ mod tests {
         board.prune(now, &BTreeSet::from([broker]), &BTreeSet::from([borealis]));
         let mesh = MeshName::new("prod").unwrap();
         let site = NodeName::new("atlas").unwrap();
-        let overlay = board.overlay((&mesh, &site), SignalMode::Poll, &BTreeMap::new(), now);
+        let overlay = board.overlay(
+            (Some(&mesh), &site),
+            SignalMode::Poll,
+            &BTreeMap::new(),
+            now,
+        );
         let page = board.page(&Caller::Local, None, now);
         let ages: Vec<u64> = overlay
             .rows

@@ -32,7 +32,7 @@ use super::tls::Credentials;
 use super::watch::{Watch, known, waits_for};
 use super::writer::{self, Ingest};
 use crate::evidence::homes::FileHome;
-use crate::words::SignalMode;
+use crate::words::{MeshName, SignalMode};
 
 /// How long the writer may still take when the daemon ends: its budget, and a little.
 const LAST: Duration = Duration::from_secs(6);
@@ -95,9 +95,9 @@ pub fn run(configs: &[PathBuf]) -> Result<Ended, RunError> {
 async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
     let started = Timestamp::now();
     let site = loaded.site.clone();
-    let (mesh, name) = (site.network.mesh().clone(), site.site.clone());
+    let (mesh, name) = (site.network.mesh().cloned(), site.site.clone());
     let metrics = Arc::new(Metrics::new(
-        mesh.as_str(),
+        mesh.as_ref().map_or("", MeshName::as_str),
         name.as_str(),
         site.mode.as_str(),
     ));
@@ -224,7 +224,7 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         waits_for: waits_for(site.mode),
     };
     tracing::info!(
-        mesh = %mesh, site = %name, mode = %site.mode, trust = %site.trust, peers,
+        mesh = mesh.as_ref().map_or("none", MeshName::as_str), site = %name, mode = %site.mode, trust = %site.trust, peers,
         listens = status.listens.as_deref().unwrap_or("nowhere"), "the site runs"
     );
     let mode = site.mode;

@@ -26,8 +26,9 @@ pub struct SiteStatus {
     /// When it started.
     #[schemars(with = "String")]
     pub started: Timestamp,
-    /// The mesh.
-    pub network: MeshName,
+    /// The mesh; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<MeshName>,
     /// The site.
     pub site: NodeName,
     /// How signals cross sites, as it runs.

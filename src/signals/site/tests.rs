@@ -95,7 +95,27 @@ fn two_networks_are_refused_and_a_list_of_one_is_one() {
         refused(&many("[\"prod\", \"lab\"]"))
             .contains("it names 2 networks: one daemon serves one network")
     );
-    assert!(refused(&many("[]")).contains("it names 0 networks"));
+}
+
+#[test]
+fn without_a_network_a_site_is_gossip_and_pin() {
+    for none in ["network = []\n", ""] {
+        let of = |more: &str| LEAST.replace("network = \"prod\"\n", none) + more;
+        let site = Site::read(of("").as_bytes()).unwrap();
+        assert_eq!(site.network.mesh(), None);
+        assert_eq!(
+            (site.mode, site.trust),
+            (SignalMode::Gossip, PeerTrust::Pin)
+        );
+        assert_eq!(Site::read(site.write().unwrap().as_bytes()), Ok(site));
+        assert!(Site::read(of("mode = \"gossip\"\ntrust = \"pin\"\n").as_bytes()).is_ok());
+        for other in ["mode = \"poll\"\n", "trust = \"spiffe\"\n"] {
+            assert!(
+                refused(&of(other)).contains("it names no network"),
+                "{other}"
+            );
+        }
+    }
 }
 
 #[test]
