@@ -12,10 +12,56 @@ use crate::words::PeerTrust;
 
 /// What one family is.
 #[derive(Debug, Clone, Copy)]
-struct Family {
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub help: &'static str,
+    /// Its labels, in the order in which they are shown.
+    pub labels: &'static [&'static str],
+}
+
+/// Whether a family's values only rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FamilyKind {
+    /// They go up and down.
+    Gauge,
+    /// They rise, until the daemon starts again.
+    Counter,
+}
+
+impl FamilyKind {
+    /// The word of the text format.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+        }
+    }
+}
+
+/// All that a daemon shows of itself, in the order in which it does: what the manual says of it is made from this.
+pub fn families() -> impl Iterator<Item = (Family, FamilyKind)> {
+    let gauges = GAUGES.iter().map(|family| (*family, FamilyKind::Gauge));
+    let counters = Counter::ALL.iter();
+    gauges.chain(counters.map(|(_, family)| (*family, FamilyKind::Counter)))
+}
+
+macro_rules! gauges {
+    ($($key:ident: $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(const $key: Family = Family { name: $name, help: $help, labels: &[$($label),*] };)*
+        const GAUGES: &[Family] = &[$($key,)*];
+    };
+}
+
+gauges! {
+    INFO: "grid_site_info" ["mode", "network", "site", "trust", "version"] "What the daemon is.";
+    CONNECTIONS: "grid_signals_connections" ["kind"] "Connections to the signals listener, by what they count as.";
+    PEERS: "grid_site_peers" [] "Peers that the site knows.";
+    EXPIRY: "grid_site_certificate_expiry_timestamp_seconds" [] "The last second in which the site's certificate holds.";
+    ADMITTED: "grid_site_certificate_admitted" [] "Whether peers that know what the site knows admit its certificate; without a listener there is no value.";
+    CONDITION: "grid_gateway_ingest_condition" ["reason"] "Whether the condition GatewayIngest, as persisted, has this reason.";
 }
 
 macro_rules! families {
@@ -193,23 +239,24 @@ impl Metrics {
     #[must_use]
     pub fn text(&self, gauges: Gauges) -> String {
         let stands = *self.stands.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = format!(
-            "# HELP grid_site_info What the daemon is.\n# TYPE grid_site_info gauge\n\
-             grid_site_info{{{},trust=\"{}\",version=\"{}\"}} 1\n",
+        let info = format!(
+            "{{{},trust=\"{}\",version=\"{}\"}}",
             self.info,
             stands.trust,
             env!("CARGO_PKG_VERSION")
         );
         let held = gauges.held;
-        let mut gauge = |name: &str, help: &str, values: &[(&str, i64)]| {
+        let mut text = String::new();
+        let mut gauge = |family: Family, values: &[(&str, i64)]| {
+            let Family { name, help, .. } = family;
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
             for (labels, value) in values {
                 let _ = writeln!(text, "{name}{labels} {value}");
             }
         };
+        gauge(INFO, &[(&info, 1)]);
         gauge(
-            "grid_signals_connections",
-            "Connections to the signals listener, by what they count as.",
+            CONNECTIONS,
             &[
                 ("{kind=\"foreign_handshake\"}", held.foreign.into()),
                 ("{kind=\"own_handshake\"}", held.own.into()),
@@ -218,23 +265,11 @@ impl Metrics {
             ],
         );
         let peers = i64::try_from(gauges.peers).unwrap_or(i64::MAX);
-        gauge(
-            "grid_site_peers",
-            "Peers that the site knows.",
-            &[("", peers)],
-        );
-        gauge(
-            "grid_site_certificate_expiry_timestamp_seconds",
-            "The last second in which the site's certificate holds.",
-            &[("", stands.not_after)],
-        );
+        gauge(PEERS, &[("", peers)]);
+        gauge(EXPIRY, &[("", stands.not_after)]);
         let admitted = *self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = admitted.map(|is_so| ("", i64::from(is_so)));
-        gauge(
-            "grid_site_certificate_admitted",
-            "Whether peers that know what the site knows admit its certificate; without a listener there is no value.",
-            admitted.as_slice(),
-        );
+        gauge(ADMITTED, admitted.as_slice());
         let now = *self.condition_held();
         let reasons = Reason::ALL.map(|reason| {
             let labels = format!("{{reason=\"{}\"}}", reason.label());
@@ -247,11 +282,7 @@ impl Metrics {
             .take(shown)
             .map(|(labels, is_so)| (labels.as_str(), *is_so))
             .collect();
-        gauge(
-            "grid_gateway_ingest_condition",
-            "Whether the condition GatewayIngest, as persisted, has this reason.",
-            &reasons,
-        );
+        gauge(CONDITION, &reasons);
         let counts = self.counts();
         for (counter, family) in Counter::ALL {
             let (name, help) = (family.name, family.help);

@@ -56,6 +56,7 @@ pub use config::ConfigError;
 pub use dial::PollError;
 pub use difference::{Given, Live, difference, peers as peers_differ};
 pub use gateway::{Endpoint, Replied, SendError};
+pub use metrics::{Family, FamilyKind, families};
 pub use read::{Asked, ReadError, Shown, read};
 pub use restart::Restart;
 pub use run::{Ended, RunError, run};

@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::count;
 use crate::cli::ui::Line;
+use crate::site::families;
 
 /// Arguments of `grid man`.
 #[derive(Debug, Args)]
@@ -39,7 +40,11 @@ pub fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
             let below_name = format!("{name}-{}", below.get_name());
             let typed = format!("grid {} {}", command.get_name(), below.get_name());
             let below = below.clone().display_name(&below_name).bin_name(typed);
-            pages.push((format!("{below_name}.1"), page(&below)?));
+            let mut written = page(&below)?;
+            if below_name == "grid-site-run" {
+                written.extend_from_slice(metrics().as_bytes());
+            }
+            pages.push((format!("{below_name}.1"), written));
         }
         pages.push((format!("{name}.1"), page(&command)?));
     }
@@ -65,6 +70,27 @@ fn exit_status() -> String {
             exit.code(),
             exit.meaning().replace('-', "\\-")
         ));
+    }
+    text
+}
+
+/// The section of what a daemon shows of itself, from the very table that it shows it by.
+fn metrics() -> String {
+    let mut text = ".SH METRICS\nThe daemon shows its own metrics to its machine only, at http://127.0.0.1:9092/metrics: `metrics` of \
+        site.toml, `metrics_port` of `[signals]` in a declaration.\n"
+        .to_owned();
+    for (family, kind) in families() {
+        let labels = match family.labels {
+            [] => String::new(),
+            labels => format!("{{{}}}", labels.join(",")),
+        };
+        let line = format!(
+            ".TP\n\\fB{}\\fR{labels} ({})\n{}\n",
+            family.name,
+            kind.as_str(),
+            family.help
+        );
+        text.push_str(&line.replace('-', "\\-").replace('\'', "\\*(Aq"));
     }
     text
 }
