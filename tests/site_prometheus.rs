@@ -60,7 +60,7 @@ fn promtool(arguments: &[&str], input: &str) -> Option<(i32, String)> {
 fn busy() -> (Site, Site) {
     let authority = Authority::new();
     let provider = Provider::new(
-        "# TYPE llm_d_epp_average_queue_size gauge\nllm_d_epp_average_queue_size{pool=\"a\\\"\\\\b\"} 3\nqueue NaN\nqueue{q=\"1\"} 2.5e-3\n",
+        "# TYPE llm_d_epp_average_queue_size gauge\nllm_d_epp_average_queue_size{pool=\"a\\\"\\\\b\"} 3\nqueue NaN\nqueue{q=\"1\"} 2.5e-3\ngrid_provider_ready 7\n",
     );
     let mut site = Site::new("atlas", &authority);
     let mut peer = Site::new("borealis", &authority);
@@ -235,12 +235,13 @@ fn promtool_reads_what_a_site_serves_and_shows_of_itself() {
         return;
     };
     let served = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(served.lines().count(), 3, "{served}");
+    assert_eq!(served.lines().count(), 4, "{served}");
     let Some((status, said)) = promtool(&["check", "metrics"], &served) else {
         return;
     };
     assert_eq!(status, LINT, "{said}\n{served}");
     insta::assert_snapshot!(said, @"
+    grid_provider_ready no help text
     llm_d_epp_average_queue_size metric names should not contain abbreviated units
     llm_d_epp_average_queue_size no help text
     queue no help text
@@ -307,9 +308,7 @@ fn the_alerts_are_rules_that_fire_when_they_should() {
         let is_like_another = [
             "GridEvidenceOverflows",
             "GridReportsOfStrangers",
-            "GridPeerSignalsRefused",
             "GridProviderScrapesFailing",
-            "GridSiteFilesFailing",
             "GridSignalsLeftOut",
             "GridListenerFull",
         ];
@@ -371,4 +370,30 @@ fn the_dashboard_is_one_that_grafana_loads() {
     if let Some((status, said)) = promtool(&["check", "rules", path.to_str().unwrap()], "") {
         assert_eq!(status, 0, "{said}");
     }
+}
+
+#[test]
+fn the_manual_of_the_daemon_names_every_metric_that_it_shows_with_its_labels_and_no_other() {
+    let (site, _peer) = busy();
+    let shown = families(&shown(&site));
+    let page = std::fs::read_to_string(file("man/grid-site-run.1")).unwrap();
+    let (_, section) = page.split_once(".SH METRICS\n").unwrap();
+    let mut told = BTreeMap::new();
+    for line in section.lines().filter_map(|line| line.strip_prefix("\\fB")) {
+        let (name, rest) = line.split_once("\\fR").unwrap();
+        let labels = rest
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'));
+        let labels = labels.map_or("", |(labels, _)| labels).split(',');
+        let labels: BTreeSet<String> = labels
+            .filter(|l| !l.is_empty())
+            .map(str::to_owned)
+            .collect();
+        told.insert(name.to_owned(), labels);
+    }
+    let shown: BTreeMap<String, BTreeSet<String>> = shown
+        .into_iter()
+        .map(|(name, labels)| (name, labels.into_keys().collect()))
+        .collect();
+    assert_eq!(told, shown);
 }
