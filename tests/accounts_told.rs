@@ -53,7 +53,7 @@ fn a_consumer_whose_account_was_removed_at_its_provider_has_that_one_named_and_n
     $ grid push atlas
     try  push 4  maria@lap3
     contact  atlas     named    mended, loaded accounts
-             accounts: its list was not loaded
+             accounts: it did not admit exactly its list
     done: 0 machines sent, 0 failed, 3 already current
     "#);
     bench.grid(&["push", "borealis"]).exits(0);
@@ -188,4 +188,95 @@ fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
     bench.grid(&["unassign", "accounts"]).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
     bench.grid(&["status", "--exit-code"]).exits(0);
+}
+
+#[test]
+fn what_a_contact_found_wrong_is_told_by_the_status_until_a_push_finds_it_well() {
+    let bench = support::all_current();
+    bench.file("machines/borealis/broken", "");
+    bench.edit(
+        "check = [\"sh\", \"{release}/login.sh\"]",
+        "check = [\"sh\", \"-c\", \"test ! -e ../../../../../broken\"]\nlimits = { check = \"1s\" }",
+    );
+    std::fs::remove_file(bench.path("machines/borealis/broken")).unwrap();
+    bench.grid(&["push", "borealis"]).exits(0);
+    bench.file("machines/borealis/broken", "");
+    bench.grid(&["push", "borealis"]).exits(4);
+    let status = bench.grid(&["status", "--exit-code"]).exits(6);
+    // A push of another machine does not look there.
+    bench.grid(&["push", "cygnus"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(6);
+    std::fs::remove_file(bench.path("machines/borealis/broken")).unwrap();
+    bench.grid(&["push", "borealis"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
+    insta::assert_snapshot!(status.all(), @r#"
+    $ grid status --exit-code
+    try  last push 3
+    atlas     current
+    borealis  current      but it was not well when push 3 looked
+    cygnus    current
+    3 machines: 3 current
+    ! next: `grid history 3` says what was wrong on borealis; once that is mended, `grid push borealis` looks again
+    [exit 6]
+    "#);
+}
+
+#[test]
+fn a_machine_on_hold_whose_account_was_closed_is_said_to_be_shut_out() {
+    let bench = support::all_current();
+    bench.grid(&["hold", "borealis", "in the rack"]).exits(0);
+    bench
+        .grid(&["rotate", "accounts/billing", "--cut"])
+        .exits(0);
+    let cut = bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["revoke", "accounts/billing"]).exits(0);
+    let revoked = bench.grid(&["push", "--behind"]).exits(0);
+    let status = bench.grid(&["status", "--exit-code"]).exits(0);
+    insta::assert_snapshot!(support::told(&[cut, revoked, status]), @r#"
+    $ grid push --behind
+    try  push 2  maria@lap3
+    round 0  atlas     flushed  grants of accounts: +billing (generation 2) -billing (generation 1)  sent [TIME] s, loaded accounts
+    done: 1 machine sent, 0 failed, 1 already current, 1 on hold: borealis (in the rack)
+    on hold     borealis  billing there is shut out of accounts: the secret that it has was closed
+    $ grid push --behind
+    try  push 3  maria@lap3
+    round 0  atlas     flushed  grants of accounts: -billing (generation 2)  sent [TIME] s, loaded accounts
+    done: 1 machine sent, 0 failed, 1 already current, 1 on hold: borealis (in the rack)
+    revoked     borealis  billing revoked; what runs there runs on while it is on hold
+    on hold     borealis  billing there is shut out of accounts: the secret that it has was closed
+    ! next: `grid issue accounts/billing` gives billing an account again
+    $ grid status --exit-code
+    try  last push 3
+    atlas     current
+    borealis  on hold      in the rack; billing there is shut out of accounts: the secret that it has was closed; billing leaves; billing is revoked
+    cygnus    current
+    3 machines: 2 current, 1 on hold
+    ! next: `grid unhold borealis` ends its hold
+    ! next: `grid issue accounts/billing` gives billing an account again
+    "#);
+}
+
+#[test]
+fn an_account_that_nobody_needs_any_more_is_shown_as_closed_and_its_secret_leaves_the_machine() {
+    let bench = support::all_current();
+    bench.grid(&["unassign", "billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    let provisions = bench.grid(&["provisions"]).exits(0);
+    let releases = std::fs::read_dir(bench.path("machines/borealis/grid/releases")).unwrap();
+    assert_eq!(releases.count(), 1);
+    let no_consumer = bench.grid(&["revoke", "accounts/notice"]).exits(2);
+    let no_number = bench.grid(&["history", "foo"]).exits(2);
+    let what = "say the number of a push, as `grid history` lists them";
+    assert!(no_number.all().contains(what), "{}", no_number.all());
+    bench.grid(&["assign", "billing", "borealis"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
+    insta::assert_snapshot!(support::told(&[provisions, no_consumer]), @r#"
+    $ grid provisions
+    accounts/billing  generation 1  closed  not admitted  not used
+    $ grid revoke accounts/notice
+    ! error: notice does not consume accounts, and has no account on it
+    ! next: `grid provisions` lists the accounts that there are
+    [exit 2]
+    "#);
 }

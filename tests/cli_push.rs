@@ -198,7 +198,7 @@ fn a_machine_that_holds_what_another_store_sent_is_fenced_until_it_is_taken_over
     failed      borealis  fenced: it holds what another store sent
     failed      cygnus    fenced: it holds what another store sent
     ! exit 8: a machine does not hold what this store sent to it last
-    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
+    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn. If that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`
     [exit 8]
     "#);
     bench.grid(&["push", "--all", "--take-over"]).exits(0);
@@ -401,7 +401,7 @@ fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
     try  push 3  maria@lap3
     round 0  atlas     named    1 file of accounts changed            sent [TIME] s
     contact  atlas     named    mended, loaded accounts
-             accounts: its list was not loaded
+             accounts: it did not admit exactly its list
     done: 1 machine sent, 0 failed, 2 already current
     $ grid history 3
     [WHEN]  ok  push 3  maria@lap3  grid push atlas
@@ -422,7 +422,7 @@ fn of_several_named_machines_the_providers_are_contacted_first() {
     $ grid push borealis atlas
     try  push 2  maria@lap3
     contact  atlas     named    mended, loaded accounts
-             accounts: its list was not loaded
+             accounts: it did not admit exactly its list
     contact  borealis  named    verified, nothing to mend
     done: 0 machines sent, 0 failed, 3 already current
     "#);

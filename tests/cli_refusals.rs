@@ -527,6 +527,7 @@ fn the_last_account_is_closed_though_the_template_of_the_list_is_gone() {
     try  push 2  maria@lap3
     round 0  atlas     flushed  grants of accounts: -billing          sent [TIME] s, loaded accounts
     done: 1 machine sent, 0 failed, 1 already current, 1 on hold: borealis (in the rack)
+    on hold     borealis  billing there is shut out of accounts: the secret that it has was closed
     "#);
     bench.grid(&["unhold", "borealis"]).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);

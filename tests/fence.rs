@@ -34,7 +34,7 @@ fn a_status_after_a_push_that_a_fence_refused_says_who_was_there_and_what_to_do(
     borealis  fenced       never sent; it refused push 1: it holds what another store sent; its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
     cygnus    fenced       never sent; it refused push 1: it holds what another store sent; its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
     3 machines: 3 fenced
-    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn
+    ! next: atlas, borealis, cygnus hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis cygnus --take-over` replaces it, and the other store is then fenced in its turn. If that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`
     [exit 6]
     "#);
     let json = bench.grid(&["status", "--json"]).exits(0);
@@ -46,7 +46,7 @@ fn a_status_after_a_push_that_a_fence_refused_says_who_was_there_and_what_to_do(
     try  last push 1
     cygnus  fenced       never sent; it refused push 1: it holds what another store sent; its log | [WHEN] maria@lap3 grid 0.1.0 push --all: [SHORT] applied
     1 machine: 1 fenced
-    ! next: cygnus holds what push 1 of store [STORE] sent: find out who that was (its log is above) and push from that store; or `grid push cygnus --take-over` replaces it, and the other store is then fenced in its turn
+    ! next: cygnus holds what push 1 of store [STORE] sent: find out who that was (its log is above) and push from that store; or `grid push cygnus --take-over` replaces it, and the other store is then fenced in its turn. If that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`
     "#);
     // Once it was taken over, nothing of it is said any more.
     bench.grid(&["push", "--all", "--take-over"]).exits(0);
@@ -89,8 +89,8 @@ fn of_a_long_log_the_last_lines_are_shown_and_where_the_rest_is() {
     failed      borealis  fenced: it holds what another store sent
     failed      cygnus    fenced: it holds what another store sent
     ! exit 8: a machine does not hold what this store sent to it last
-    ! next: atlas, borealis hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis --take-over` replaces it, and the other store is then fenced in its turn
-    ! next: cygnus holds what push 5 of store [STORE] sent: find out who that was (its log is above) and push from that store; or `grid push cygnus --take-over` replaces it, and the other store is then fenced in its turn
+    ! next: atlas, borealis hold what push 1 of store [STORE] sent: find out who that was (their logs are above) and push from that store; or `grid push atlas borealis --take-over` replaces it, and the other store is then fenced in its turn. If that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`
+    ! next: cygnus holds what push 5 of store [STORE] sent: find out who that was (its log is above) and push from that store; or `grid push cygnus --take-over` replaces it, and the other store is then fenced in its turn. If that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`
     [exit 8]
     "#);
     let json = bench.grid(&["push", "cygnus", "--json"]).exits(8);

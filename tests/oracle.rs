@@ -230,6 +230,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 .filter(|(on, _)| on == name)
                 .map(|(_, service)| named(service))
                 .collect(),
+            unwell: None,
             former: Vec::new(),
         };
         fleet.insert(node(name), known);

@@ -174,7 +174,10 @@ fn a_list_is_loaded_and_checked_through_what_leads_there(shell: Shell) {
     );
     fs::write(root.join("data/list"), "lost").unwrap();
     let applied = bed.applied(&[good]);
-    assert_eq!(applied.mended, ["broker: its list was not loaded"]);
+    assert_eq!(
+        applied.mended,
+        ["broker: it did not admit exactly its list"]
+    );
     assert_eq!(read(&root, "data/list"), "a");
 }
 

@@ -181,7 +181,10 @@ fn a_list_that_was_lost_is_loaded_again_at_a_contact(shell: Shell) {
     fs::write(bed.state().join("broker.list"), "somebody else").unwrap();
     bed.log();
     let applied = bed.applied(&services);
-    assert_eq!(applied.mended, ["broker: its list was not loaded"]);
+    assert_eq!(
+        applied.mended,
+        ["broker: it did not admit exactly its list"]
+    );
     assert_eq!(bed.log(), ["load broker"]);
     let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
     assert_eq!(loaded, "app");
@@ -352,7 +355,10 @@ fn a_failing_apply_is_rolled_back_and_the_newer_list_stays(shell: Shell) {
     let Outcome::Applied(applied) = bed.deliver(same) else {
         panic!("not applied");
     };
-    assert_eq!(applied.mended, ["broker: its list was not loaded"]);
+    assert_eq!(
+        applied.mended,
+        ["broker: it did not admit exactly its list"]
+    );
     let loaded = fs::read_to_string(state.join("broker.list")).unwrap();
     assert_eq!(loaded, "app\nmore");
     // Once it is applied, the list is that of the release.

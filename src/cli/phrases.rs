@@ -17,18 +17,9 @@ use crate::words::{NodeName, ServiceName, SignalMode};
 pub(super) const NO_MACHINES: &str =
     "this mesh has no machine yet: write [nodes.NAME] into mesh.toml";
 
-/// How a revoked consumer comes back.
-pub(super) fn issue_again(mesh: &Mesh, consumer: &ServiceName) -> String {
-    let consumes = mesh.services.get(consumer).map(|service| &service.consumes);
-    let mut providers = consumes.into_iter().flat_map(BTreeMap::keys);
-    match (providers.next(), providers.next()) {
-        (Some(provider), None) => {
-            format!("`grid issue {provider}/{consumer}` gives {consumer} an account again")
-        }
-        _ => format!(
-            "`grid issue PROVIDER/{consumer}` gives {consumer} an account again; `grid provisions` shows which is revoked"
-        ),
-    }
+/// How a consumer comes back whose account was revoked.
+pub(super) fn issue_again(id: &ProvisionId) -> String {
+    format!("`grid issue {id}` gives {} an account again", id.consumer)
 }
 
 /// `2 machines`.
@@ -291,6 +282,14 @@ pub(super) fn older(ids: &BTreeSet<ProvisionId>) -> String {
             list(ids)
         ),
     }
+}
+
+/// That a machine on hold runs services whose accounts are closed.
+pub(super) fn shut_out(ids: &BTreeSet<ProvisionId>) -> String {
+    let each = ids
+        .iter()
+        .map(|id| format!("{} there is shut out of {}", id.consumer, id.provider));
+    format!("{}: the secret that it has was closed", list(each))
 }
 
 /// How that ends.

@@ -166,7 +166,13 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         }
     }
     for (node, services) in &report.revoked {
-        let text = format!("{} revoked, so not started", phrases::list(services));
+        let text = match report.on_hold.contains_key(node) {
+            true => format!(
+                "{} revoked; what runs there runs on while it is on hold",
+                phrases::list(services)
+            ),
+            false => format!("{} revoked, so not started", phrases::list(services)),
+        };
         line("revoked", Look::Warn, node, text);
     }
     for (node, renewal) in &report.renewals {
@@ -195,6 +201,9 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         }
         if !held.older.is_empty() {
             text.push(phrases::older(&held.older));
+        }
+        if !held.shut_out.is_empty() {
+            text.push(phrases::shut_out(&held.shut_out));
         }
         if held.named {
             text.push("it was named, and not sent to".to_owned());

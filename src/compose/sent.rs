@@ -80,6 +80,8 @@ pub struct Machine {
     pub rolled_back: Option<Digest>,
     /// Services that `grid forget NODE --service` took as gone from it.
     pub forgotten: BTreeSet<ServiceName>,
+    /// The push that last contacted it, if that could not verify or mend all of what it holds.
+    pub unwell: Option<u64>,
     /// Where it lay before, oldest first: what was sent there is still there, for all that is known.
     pub former: Vec<Former>,
 }
@@ -94,6 +96,7 @@ impl Machine {
             attempt: None,
             rolled_back: None,
             forgotten: BTreeSet::new(),
+            unwell: None,
             former: Vec::new(),
         }
     }

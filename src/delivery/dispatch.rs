@@ -286,6 +286,9 @@ impl Worker {
             if attempt >= self.settings.attempts || is_over || !error.a_retry_can_help() {
                 return Err(error.into());
             }
+            if self.settings.gate.is_shut() {
+                return Err(error.into());
+            }
             let longest = FIRST_PAUSE.saturating_mul(1 << attempt.min(6)) / 2;
             let pause = longest.mul_f64(rand::rng().random_range(0.5..1.5));
             attempt = attempt.saturating_add(1);

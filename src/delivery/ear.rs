@@ -295,6 +295,9 @@ fn hint_of(
         {
             "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
         }
+        FailedStep::Load if is_told("it was not done within ") => {
+            "does the provider run on that machine, and answer? If it only takes longer, `limits.load` of the service gives it more time"
+        }
         FailedStep::Unpack => "is there space left below `root` of the machine?",
         _ => return None,
     };

@@ -678,8 +678,10 @@ forward_load() {
 	tell "loaded $s"
 	loaded="$loaded $s"
 }
-# Keeps the current release and the one before it, and no newer lists but those of the current one.
+# Keeps the current release and the one before it, and no newer lists but those of the current one. From a machine that holds no
+# service any more the one before goes too: nothing goes back to it, and its secrets would stay.
 tidy() {
+	[ "$(services_of "$cur")" ] || old=-
 	[ ! -f "$root/releases/$cur/.broken" ] || rm -f "$root/releases/$cur/.broken"
 	forget_saved "${old:--}" "$cur"
 	set +f
@@ -929,7 +931,7 @@ contact() {
 				step read-back "$s" "$m_load"
 				run "$s" "$m_load" "$it/verify" "$here" "$l_list" || reload=1
 			fi
-			[ $reload = 0 ] || mended "$s: its list was not loaded"
+			[ $reload = 0 ] || mended "$s: it did not admit exactly its list"
 		fi
 		if does l && [ $reload = 1 ]; then
 			load "$cur" "$root/current" || { failed && finish refused; }

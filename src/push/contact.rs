@@ -91,6 +91,14 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// All of it was verified. Of one that nobody found otherwise there is nothing to note.
+    fn find_well(&mut self, node: &NodeName) {
+        let known = self.state.fleet.get(node);
+        if known.is_some_and(|machine| machine.unwell.is_some()) {
+            self.machine(node).unwell = None;
+        }
+    }
+
     /// A machine that was current is uncertain now: the next push asks it.
     fn doubt(&mut self, node: &NodeName, parcel: &Parcel) {
         self.machine(node).attempt = Some(Attempt {
@@ -104,6 +112,7 @@ impl Run<'_> {
     fn record_contact(&mut self, node: &NodeName, parcel: &Parcel, outcome: Outcome) {
         match outcome {
             Outcome::Applied(applied) => {
+                self.find_well(node);
                 (self.hear)(Event::Contacted {
                     node: node.clone(),
                     applied,
@@ -117,7 +126,10 @@ impl Run<'_> {
                     | FailedStep::Lock
                     | FailedStep::Source
                     | FailedStep::Unpack => Problem::Refused(failure),
-                    _ => Problem::Unwell(failure),
+                    _ => {
+                        self.machine(node).unwell = Some(self.state.push);
+                        Problem::Unwell(failure)
+                    }
                 };
                 self.fail(node, problem);
             }

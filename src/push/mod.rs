@@ -27,8 +27,8 @@ pub use difference::{Difference, SiteChange, differences};
 pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};
-pub use older::kept_admitted;
-pub use report::{Problem, Report, Verdict, Waiting, owes};
+pub use older::{kept_admitted, shut_out};
+pub use report::{Problem, Report, Verdict, Waiting, owes, revoked_accounts};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

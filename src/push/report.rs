@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::behind::{Glance, Reason, Survey};
 use super::blocker::{Blocker, blockers};
 use super::fence::Whose;
-use super::older::kept_admitted;
+use super::older::{kept_admitted, shut_out};
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
@@ -83,6 +83,8 @@ pub struct Report {
     pub waiting: BTreeMap<NodeName, BTreeMap<ServiceName, Waiting>>,
     /// What is revoked, by machine.
     pub revoked: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Which of their accounts that is.
+    pub revoked_accounts: BTreeSet<ProvisionId>,
     /// Sites whose renewed identity waits for others to know it.
     pub renewals: BTreeMap<NodeName, Renewal>,
     /// Machines that are still behind and did not fail, with why.
@@ -119,6 +121,8 @@ pub struct Held {
     pub owes: BTreeSet<ServiceName>,
     /// The accounts of which it has an older secret, which stays admitted for its sake.
     pub older: BTreeSet<ProvisionId>,
+    /// The accounts of which it has a closed secret: its service runs on there, and is shut out.
+    pub shut_out: BTreeSet<ProvisionId>,
 }
 
 /// How a push ended, in one word; each has its exit code (DESIGN.md, section 9).
@@ -166,6 +170,26 @@ impl Report {
     }
 }
 
+/// The accounts of a consumer that are revoked, of those that it is declared to need.
+pub fn revoked_accounts(
+    world: &World<'_>,
+    consumer: &ServiceName,
+) -> impl Iterator<Item = ProvisionId> {
+    let service = world.mesh.services.get(consumer).into_iter();
+    let ids = service.flat_map(|service| {
+        service.consumes.keys().map(|provider| ProvisionId {
+            provider: provider.clone(),
+            consumer: service.name.clone(),
+        })
+    });
+    let is_revoked = |id: &ProvisionId| {
+        let provision = world.provisions.get(&id.provider, &id.consumer);
+        provision.is_some_and(crate::provision::Provision::is_revoked)
+    };
+    let revoked: Vec<ProvisionId> = ids.filter(is_revoked).collect();
+    revoked.into_iter()
+}
+
 impl Report {
     fn note_left_behind(&mut self, node: &NodeName, machine: &Machine, declared: Option<&Node>) {
         let former = machine.left_behind().iter();
@@ -180,6 +204,7 @@ impl Report {
 pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Report {
     let mut report = Report::default();
     let mut older = kept_admitted(world, orders.today);
+    let mut shut_out = shut_out(world, orders.today);
     for (node, standing) in survey {
         let declared = world.mesh.nodes.get(node);
         let machine = world.machine(node);
@@ -190,6 +215,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         report.note_left_behind(node, machine, declared);
         if !standing.revoked.is_empty() {
             let revoked = standing.revoked.clone();
+            let accounts = revoked
+                .iter()
+                .flat_map(|name| revoked_accounts(world, name));
+            report.revoked_accounts.extend(accounts);
             report.revoked.insert(node.clone(), revoked);
         }
         if hold.is_none() && !standing.waits.is_empty() {
@@ -209,6 +238,7 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
                 uncertain: machine.attempt.is_some(),
                 owes: owes(world, node, standing),
                 older: older.remove(node).unwrap_or_default(),
+                shut_out: shut_out.remove(node).unwrap_or_default(),
             };
             report.on_hold.insert(node.clone(), held);
         } else if !standing.is_behind() {

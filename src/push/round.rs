@@ -252,7 +252,10 @@ impl Run<'_> {
         let problem = match outcome {
             Outcome::Applied(applied) => {
                 let left = unverified_by(parcel, machine);
+                // What nobody looked at is as well as it was.
+                let unwell = machine.unwell.filter(|_| !left.is_empty());
                 acknowledge(machine, parcel);
+                machine.unwell = unwell;
                 self.sent.insert(node.clone());
                 self.leave_unverified(node, left);
                 (self.hear)(Event::Sent {

@@ -277,6 +277,8 @@ pub(super) struct MachineRecord {
     pub rolled_back: Option<Digest>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<ServiceName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwell: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<FormerRecord>,
 }
@@ -411,6 +413,7 @@ impl MachineRecord {
             attempt: machine.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
             rolled_back: machine.rolled_back,
             forgotten: machine.forgotten.clone(),
+            unwell: machine.unwell,
             former,
         };
         (record, manifests)
@@ -437,6 +440,7 @@ impl MachineRecord {
             attempt: converted(self.attempt, |a| a.into_attempt(manifest))?,
             rolled_back: self.rolled_back,
             forgotten: self.forgotten,
+            unwell: self.unwell,
             former,
         })
     }

@@ -15,7 +15,7 @@ grid 4 push borealis
 says "billing consumes broker on atlas: if its account was changed or removed there, \`grid push atlas\` finds that and puts it back"
 seen "$account was deleted by hand: exit 4, and atlas is named"
 grid 0 push atlas
-says "broker: its list was not loaded"
+says "broker: it did not admit exactly its list"
 amqp login "$(binding borealis billing broker)" >/dev/null || fail "billing cannot log in"
 grid 0 push borealis
 seen "one push of atlas, and billing logs in with the account that it had"

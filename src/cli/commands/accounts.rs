@@ -244,7 +244,18 @@ pub(super) fn may_exist(
     id: &ProvisionId,
 ) -> Result<(), CommandError> {
     is_provider(mesh, known, id)?;
-    is_consumer(mesh, known, id)
+    is_consumer(mesh, known, id)?;
+    let consumer = mesh.services.get(&id.consumer);
+    if !known.contains(id)
+        && consumer.is_some_and(|consumer| !consumer.consumes.contains_key(&id.provider))
+    {
+        return Err(CommandError::usage(format!(
+            "{} does not consume {}, and has no account on it",
+            id.consumer, id.provider
+        ))
+        .hint("`grid provisions` lists the accounts that there are"));
+    }
+    Ok(())
 }
 
 fn is_provider(

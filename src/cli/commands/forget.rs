@@ -24,7 +24,9 @@ use crate::words::{NodeName, ServiceName};
         grid forget eridanus --left-behind          what lay at its former address or root, once you removed it\n  \
         grid forget @attic --yes                    all that carry a tag\n\n\
         Nothing is contacted. Accounts that only this machine used go with the next push; a service that waited for its removal there \
-        starts elsewhere. If the machine is alive after all, it keeps running what it holds, and the next send to it is refused until \
+        starts elsewhere. The secrets that the machine had are not changed: a service that comes back gets the same account, and one that \
+        runs elsewhere too keeps it. If it may have fallen into other hands, `grid rotate PROVIDER/CONSUMER --cut` or `grid revoke` \
+        each account that it had. If the machine is alive after all, it keeps running what it holds, and the next send to it is refused until \
         `grid push NODE --take-over`.")]
 pub struct Arguments {
     /// The machine, or @TAG for all that carry a tag

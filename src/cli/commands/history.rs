@@ -20,10 +20,16 @@ use crate::store::{Entry, Holder, JournalRecord, Outcome, Store as _, Touch};
         and does not run any more was killed, or its controller was lost.")]
 pub struct Arguments {
     /// The number of a push
+    #[arg(value_parser = parse_push)]
     push: Option<u64>,
     /// How many entries to list
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "push")]
     last: usize,
+}
+
+fn parse_push(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "say the number of a push, as `grid history` lists them".to_owned())
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {

@@ -223,10 +223,10 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
             ),
         }
     };
-    let cells = |generation: &GenerationView| {
+    let cells = |provision: &ProvisionView, generation: &GenerationView| {
         [
             format!("generation {}", generation.number),
-            word(generation.state).to_owned(),
+            word(provision, generation).to_owned(),
             admitted(generation),
             match generation.kept_for.is_empty() {
                 true => where_("used", &generation.used_on),
@@ -238,14 +238,18 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
             },
         ]
     };
-    let generations = || view.provisions.iter().flat_map(|p| &p.generations);
+    let generations = || {
+        let all = view.provisions.iter();
+        all.flat_map(|p| p.generations.iter().map(move |g| (p, g)))
+    };
     let widest = |texts: &mut dyn Iterator<Item = String>| {
         let width = texts.map(|text| text.chars().count()).max();
         width.unwrap_or(0).saturating_add(2)
     };
     let width = widest(&mut view.provisions.iter().map(name));
-    let [number, state, admits, _] = [0, 1, 2, 3]
-        .map(|cell| widest(&mut generations().filter_map(|g| cells(g).into_iter().nth(cell))));
+    let [number, state, admits, _] = [0, 1, 2, 3].map(|cell| {
+        widest(&mut generations().filter_map(|(p, g)| cells(p, g).into_iter().nth(cell)))
+    });
     let mut lines = Vec::new();
     for provision in &view.provisions {
         let mut label = name(provision);
@@ -254,7 +258,7 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
                 Stage::Live => Look::Plain,
                 Stage::Revoked | Stage::Cut => Look::Warn,
             };
-            let [number_, state_, admitted_, used] = cells(generation);
+            let [number_, state_, admitted_, used] = cells(provision, generation);
             let mut line = Line::new()
                 .column(Look::Strong, &label, width)
                 .column(Look::Plain, number_, number)
@@ -278,8 +282,13 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
     lines
 }
 
-const fn word(state: Stage) -> &'static str {
-    match state {
+/// A live one that nobody is declared to need, and that is on no list and in no binding, is closed until somebody needs it.
+fn word(provision: &ProvisionView, generation: &GenerationView) -> &'static str {
+    let nowhere = generation.admitted_on.is_empty()
+        && generation.perhaps_admitted_on.is_empty()
+        && generation.used_on.is_empty();
+    match generation.state {
+        Stage::Live if nowhere && !provision.declared && !provision.by_hand => "closed",
         Stage::Live => "live",
         Stage::Revoked => "revoked",
         Stage::Cut => "cut",

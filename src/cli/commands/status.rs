@@ -20,7 +20,7 @@ use crate::compose::sent::Machine;
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
-use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, survey};
+use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Machines: names, or @TAG; absent: all
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
-    /// Exit with 6 when something is behind, waits, failed, or is owed by a machine on hold: a grant or a revocation
+    /// Exit with 6 when something is behind, waits, failed, or a provider on hold owes somebody: a grant or a revocation
     #[arg(long)]
     exit_code: bool,
     /// Look at each machine now: does it answer, and do its files lie there as they were sent
@@ -58,13 +58,23 @@ struct Stands {
     fenced: Option<FencedView>,
     /// Of a machine on hold: the accounts of which it has an older secret.
     older: BTreeSet<ProvisionId>,
+    /// And those of which it has a closed one.
+    shut_out: BTreeSet<ProvisionId>,
+    /// The push that last contacted it, if that did not find it well.
+    unwell: Option<u64>,
 }
 
 impl Stands {
+    /// Whether it is as it should be, but for what its last contact found.
+    fn is_unwell(&self) -> bool {
+        self.unwell.is_some() && matches!(self.state, MachineState::Current | MachineState::Waits)
+    }
+
     /// Whether `--exit-code` counts it.
     fn is_to_be_mended(&self) -> bool {
         self.state.is_to_be_mended()
             || !self.owes.is_empty()
+            || self.is_unwell()
             || self.probe.as_ref().is_some_and(|probe| !probe.is_well())
     }
 }
@@ -129,6 +139,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
     let renewals = due(&world, context.today);
     let mut older = kept_admitted(&world, context.today);
+    let mut shut_out = shut_out(&world, context.today);
     for (node, mut glance) in survey(&composer, &world) {
         if renewals.contains(&node) {
             glance.reasons.push(Reason::NeedsRenewal);
@@ -172,6 +183,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             probe: None,
             fenced: None,
             older: older.remove(&node).unwrap_or_default(),
+            shut_out: shut_out.remove(&node).unwrap_or_default(),
+            unwell: world.machine(&node).unwell,
         };
         found.insert(node, stands);
     }
@@ -193,6 +206,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 probe: None,
                 fenced: None,
                 older: BTreeSet::new(),
+                shut_out: BTreeSet::new(),
+                unwell: None,
             };
             found.insert(node.clone(), stands);
         }
@@ -282,6 +297,7 @@ fn view(
             let declared = reading.loaded.mesh.nodes.get(&node);
             let moved = reached_elsewhere(reading, &node);
             let left_behind = left_behind(reading, &node);
+            let is_unwell = stands.is_unwell();
             MachineView {
                 state: stands.state,
                 holds: sent.map(|sent| sent.manifest.digest()),
@@ -302,6 +318,8 @@ fn view(
                 unobserved: declared.is_some_and(|declared| !declared.is_observed()),
                 fenced: stands.fenced,
                 older: stands.older,
+                unwell: stands.unwell.filter(|_| is_unwell),
+                shut_out: stands.shut_out,
                 probe: stands.probe,
                 identity: stands.identity,
                 reached_at: moved,

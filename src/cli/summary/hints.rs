@@ -17,11 +17,14 @@ pub(super) fn hints(
 ) -> Vec<String> {
     let mut hints = of_failures(mesh, report, forgotten);
     hints.extend(of_holds(report, held_by_default));
-    hints.extend(of_services(mesh, report));
+    hints.extend(of_services(report));
     hints.extend(of_undeclared(mesh, report));
     match report.verdict() {
         Verdict::Done | Verdict::Fenced => {}
-        Verdict::Interrupted => hints.push("`grid push --behind` goes on from here".to_owned()),
+        Verdict::Interrupted if is_anything_left(report) => {
+            hints.push("`grid push --behind` goes on from here".to_owned());
+        }
+        Verdict::Interrupted => hints.push("nothing is left to be sent".to_owned()),
         Verdict::OutOfRounds => hints.push(
             "`grid push --behind` goes on from here; --max-rounds sets how many rounds a push may take"
                 .to_owned(),
@@ -35,6 +38,17 @@ pub(super) fn hints(
         }
     }
     hints
+}
+
+/// Whether a push of whoever is behind has something to do.
+fn is_anything_left(report: &Report) -> bool {
+    !report.behind.is_empty()
+        || !report.rolled_back.is_empty()
+        || !report.waiting.is_empty()
+        || report
+            .failed
+            .keys()
+            .any(|node| !report.failed_current.contains(node))
 }
 
 /// Who else sent to a machine, and what its failure says itself.
@@ -80,11 +94,8 @@ fn of_holds(report: &Report, held_by_default: &BTreeSet<NodeName>) -> Vec<String
 }
 
 /// Accounts that were revoked, and providers that are on no machine.
-fn of_services(mesh: &Mesh, report: &Report) -> Vec<String> {
-    let revoked: BTreeSet<_> = report.revoked.values().flatten().collect();
-    let issue = revoked
-        .into_iter()
-        .map(|consumer| phrases::issue_again(mesh, consumer));
+fn of_services(report: &Report) -> Vec<String> {
+    let issue = report.revoked_accounts.iter().map(phrases::issue_again);
     let assign = unassigned(report).into_iter().map(|provider| {
         format!(
             "`grid assign {provider} NODE` puts {provider} on a machine, `grid push --behind` then goes on"
@@ -283,7 +294,8 @@ fn fence(
         ),
         Whose::OtherStore => format!(
             "{names} {holds} what {} sent: find out who that was ({holds_of} above) and push from that store; or {take_over} \
-             replaces it, and the other store is then fenced in its turn",
+             replaces it, and the other store is then fenced in its turn. If \
+             that was this mesh's own `.grid`, which is lost: put its backup back in its place, or `grid push --all --take-over`",
             by.unwrap_or("another store")
         ),
         Whose::OtherMachine(old) if mesh.nodes.contains_key(old) => format!(

@@ -28,6 +28,9 @@ pub struct HeldView {
     /// The accounts of which it has an older secret, which stays admitted for its sake.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub older: BTreeSet<ProvisionId>,
+    /// The accounts of which it has a closed secret: its service runs on there, and is shut out.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub shut_out: BTreeSet<ProvisionId>,
 }
 
 /// How a push ended.
@@ -117,6 +120,7 @@ impl Ended {
                         uncertain: held.uncertain,
                         owes: held.owes,
                         older: held.older,
+                        shut_out: held.shut_out,
                     };
                     (node, view)
                 })

@@ -88,6 +88,12 @@ pub struct MachineView {
     /// Where it was last reached, if the declaration no longer says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<String>,
+    /// The push that last contacted it, if that could not verify or mend all of what it holds. `--exit-code` counts that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unwell: Option<u64>,
+    /// The accounts of which a machine on hold has a closed secret, so that its service is shut out.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub shut_out: BTreeSet<ProvisionId>,
     /// Where it was sent to before, at another address or below another root: what was sent still lies there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,

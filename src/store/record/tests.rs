@@ -113,15 +113,17 @@ fn machine() -> impl Strategy<Value = Machine> {
         proptest::option::of(attempt),
         proptest::option::of(any::<[u8; 32]>()),
         forgotten,
+        any::<Option<u64>>(),
         former,
     )
         .prop_map(
-            |(token, sent, attempt, rolled_back, forgotten, former)| Machine {
+            |(token, sent, attempt, rolled_back, forgotten, unwell, former)| Machine {
                 token,
                 sent,
                 attempt,
                 rolled_back: rolled_back.map(Digest::from_bytes),
                 forgotten,
+                unwell,
                 former,
             },
         )

@@ -15,7 +15,7 @@ use crate::cli::summary::fences;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
-use crate::push::Reason;
+use crate::push::{Reason, revoked_accounts};
 use crate::words::NodeName;
 
 /// Why a machine stands as it does.
@@ -38,6 +38,12 @@ fn why(
     }
     if !stands.older.is_empty() {
         why.push(phrases::older(&stands.older));
+    }
+    if !stands.shut_out.is_empty() {
+        why.push(phrases::shut_out(&stands.shut_out));
+    }
+    if let Some(push) = stands.unwell.filter(|_| stands.is_unwell()) {
+        why.push(format!("but it was not well when push {push} looked"));
     }
     let reasons: Vec<Reason> = stands
         .reasons
@@ -95,6 +101,7 @@ fn look(stands: &Stands) -> Look {
         return Look::Bad;
     }
     match stands.state {
+        MachineState::Current if stands.is_unwell() => Look::Bad,
         MachineState::Current => Look::Good,
         MachineState::Uncertain | MachineState::RolledBack => Look::Bad,
         _ => Look::Warn,
@@ -154,6 +161,18 @@ fn hints(
             hints.push(phrases::ends_left_behind(node, &left_behind));
         }
     }
+    let unwell = standings.iter().filter(|(_, stands)| stands.is_unwell());
+    let typed: Vec<String> = unwell.clone().map(|(node, _)| node.to_string()).collect();
+    let pushes: BTreeSet<u64> = unwell.filter_map(|(_, stands)| stands.unwell).collect();
+    if !typed.is_empty() {
+        let histories = pushes.iter().map(|push| format!("`grid history {push}`"));
+        hints.push(format!(
+            "{} says what was wrong on {}; once that is mended, `grid push {}` looks again",
+            phrases::list(histories),
+            phrases::list(&typed),
+            typed.join(" ")
+        ));
+    }
     let is_put_back = |stands: &Stands| match &stands.probe {
         Some(ProbeView::Drifted(drift)) => !matches!(drift.current, Some(CurrentView::Replaced(_))),
         _ => false,
@@ -188,11 +207,12 @@ fn hints(
         .values()
         .flat_map(|stands| &stands.revoked)
         .collect();
-    hints.extend(
-        revoked
-            .into_iter()
-            .map(|consumer| phrases::issue_again(mesh, consumer)),
-    );
+    if !revoked.is_empty() {
+        let world = reading.state.world(mesh);
+        let accounts = revoked.into_iter();
+        let accounts = accounts.flat_map(|consumer| revoked_accounts(&world, consumer));
+        hints.extend(accounts.map(|id| phrases::issue_again(&id)));
+    }
     hints
 }
 
