@@ -345,12 +345,12 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     borealis  current
     cygnus    undeclared   last reached at cygnus
     3 machines: 2 current, 1 undeclared
-    ! next: `grid forget cygnus` takes cygnus as gone, once it is
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is; if it lives, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
     $ grid push --behind
     try  push 3  maria@lap3
     done: 0 machines sent, 0 failed, 2 already current, 1 undeclared
     undeclared  cygnus  it left the declaration, and was last reached at cygnus
-    ! next: `grid forget cygnus` takes cygnus as gone, once it is
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is; if it lives, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
     $ grid forget cygnus
     ! error: this cannot be taken back, and nobody can be asked here: say --yes
     [exit 2]

@@ -427,7 +427,7 @@ fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
     try  last push 1
     cygnus  undeclared   last reached at cygnus
     1 machine: 1 undeclared
-    ! next: `grid forget cygnus` takes cygnus as gone, once it is
+    ! next: `grid forget cygnus` takes cygnus as gone, once it is; if it lives, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
     $ grid push zeus
     ! error: there is no machine zeus in this mesh
     ! next: the machines of this mesh: atlas, borealis; `[nodes.zeus]` in mesh.toml declares another

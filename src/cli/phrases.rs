@@ -324,6 +324,14 @@ pub(super) fn ends_left_behind(node: &NodeName, places: &[String]) -> String {
     )
 }
 
+/// What to do about a machine that left the declaration and was not emptied.
+pub(super) fn undeclared(node: &NodeName) -> String {
+    format!(
+        "`grid forget {node}` takes {node} as gone, once it is; if it lives, declare it again, give its services another `node` or none, and \
+         push: that has it let go of all that it holds"
+    )
+}
+
 /// What to do about a machine that is declared elsewhere than it was last reached.
 pub(super) fn elsewhere(node: &NodeName, place: &str) -> String {
     format!(

@@ -118,7 +118,7 @@ fn of_undeclared(mesh: &Mesh, report: &Report) -> Vec<String> {
             if mesh.nodes.contains_key(node) {
                 phrases::elsewhere(node, place)
             } else {
-                format!("`grid forget {node}` takes {node} as gone, once it is")
+                phrases::undeclared(node)
             }
         })
         .chain(left_behind)

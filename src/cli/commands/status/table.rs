@@ -150,9 +150,7 @@ fn hints(
             Some(ProbeView::Drifted(_) | ProbeView::Known | ProbeView::Busy) | None => {}
         }
         if stands.state == MachineState::Undeclared {
-            hints.push(format!(
-                "`grid forget {node}` takes {node} as gone, once it is"
-            ));
+            hints.push(phrases::undeclared(node));
         } else if let Some(place) = reached_elsewhere(reading, node) {
             hints.push(phrases::elsewhere(node, &place));
         }
