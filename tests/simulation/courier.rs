@@ -285,7 +285,15 @@ impl Courier<'_> {
                     .attempt
                     .iter()
                     .flat_map(|a| a.manifest.services.values());
+                // What lies at a former place, while nothing was delivered where it is declared now.
+                let left = machine.left().iter().flat_map(|former| {
+                    let sent = former.sent.iter().map(|sent| &sent.manifest);
+                    let attempt = former.attempt.iter().map(|attempt| &attempt.manifest);
+                    sent.chain(attempt)
+                        .flat_map(|release| release.services.values())
+                });
                 sent.chain(attempted)
+                    .chain(left)
                     .any(|s| s.bindings.get(name).is_some_and(|b| !b.nodes.is_empty()))
             });
             let old = self.floor.machines.iter().find(|(other, machine)| {
