@@ -209,10 +209,15 @@ fn connections_that_say_nothing_do_not_hide_the_metrics() {
             .map(|_| TcpStream::connect((site.address, METRICS)).unwrap())
             .collect();
         assert!(site.metrics().contains("grid_site_info{"));
-        let mut last = idle.last().unwrap();
+        let (mut first, mut last) = (idle.first().unwrap(), idle.last().unwrap());
         last.set_nonblocking(true).unwrap();
         let read = last.read(&mut [0; 1]);
-        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
-            .then_some(())
+        let is_held = read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        // As many as there may be are held, and no more.
+        first
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let is_closed = matches!(first.read(&mut [0; 1]), Ok(0));
+        (is_held && is_closed).then_some(())
     });
 }

@@ -399,5 +399,8 @@ mod tests {
             .map(|stamp: i64| stamp - NOW.get())
             .collect();
         assert_eq!(stamps, [-3_600_900, 0]);
+        // Nobody forgot what is old since: whoever asks first sees that the time was set.
+        let page = board.page(&Caller::Local, None, set_later(86_400_000, 12_000));
+        assert_eq!(page.age, Some(12));
     }
 }
