@@ -2,8 +2,8 @@
 //!
 //! Only what a retry can help is tried again: a timeout, a refused connection, a broken one, an error of the server's. A
 //! site that is not the one that was dialled, an answer past its bound or without a date is not asked again before its
-//! next turn. What a peer said before stays until it is 120 s old. Of whoever did not answer last time, or never was asked,
-//! silence is waited for once a turn: see [`Turns`] for whose turn it is.
+//! next turn. What a peer said before stays until it is 120 s old. How long silence is waited
+//! for is a matter of whose turn it is: see [`Turns`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::signals::reading::{Pulled, read};
 /// quarters of that. Together they outlast a peer's restart, so that a renewal fails no poll.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// How long somebody who was never asked is waited for at first.
+/// How long somebody who was never asked is waited for at first; and twice as long, who answered last time.
 const KNOCK: Duration = Duration::from_secs(1);
 
 /// How often it is looked who is there.
@@ -120,7 +120,11 @@ impl Poller {
                 Ended::Answered
             }
             // It only was knocked at: what counts is how it answers when it is asked in earnest.
-            Err(PollError::Timeout) if standing == Standing::Unknown => Ended::Unheard,
+            Err(PollError::Timeout)
+                if matches!(standing, Standing::Answers | Standing::Unknown) =>
+            {
+                Ended::Unheard
+            }
             Err(error) => {
                 self.metrics.poll(peer, error.outcome());
                 if self.last.is_news(peer, error.outcome()) {
@@ -143,7 +147,8 @@ impl Poller {
         let limit = settings.poll_attempt_ms.duration();
         let limit = match standing {
             Standing::Unknown => limit.min(KNOCK),
-            Standing::Answers | Standing::Silent => limit,
+            Standing::Answers => limit.min(KNOCK.saturating_mul(2)),
+            Standing::Lapsed | Standing::Silent => limit,
         };
         let end = Instant::now() + settings.poll_total_ms.duration();
         let mut pause = BACK_OFF;
@@ -157,8 +162,8 @@ impl Poller {
                 Err(error) => error,
             };
             let jittered = pause.mul_f64(0.75 + rand::random::<f64>() / 2.0);
-            // Who is silent again would only hold the place of another.
-            let is_silent = standing != Standing::Answers && matches!(error, PollError::Timeout);
+            // Who is only knocked at, or silent again, would only hold the place of another.
+            let is_silent = standing != Standing::Lapsed && matches!(error, PollError::Timeout);
             if left == 0 || is_silent || !error.may_pass() || Instant::now() + jittered >= end {
                 return Err(error);
             }

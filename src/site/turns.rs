@@ -2,8 +2,9 @@
 //!
 //! Threat: most peers may be silent, or pretend to be, and each silent one holds a place for seconds. So whoever answered
 //! last time comes first, and of the places a quarter is for these alone: however many are silent, whoever answers is
-//! asked in time. Whoever was never asked is knocked at first, briefly, so that a start among many silent ones finds those
-//! that answer soon. Among its like the one that waits longest comes first.
+//! asked in time. Whoever answered last time, or was never asked, is knocked at first, briefly, and asked in earnest in a turn
+//! of its own if it is not heard: so neither many that fall silent at once nor a start among many silent ones delay those
+//! that answer. Among its like the one that waits longest comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use crate::words::NodeName;
 pub enum Standing {
     /// It answered last time.
     Answers,
+    /// It answered last time, and was not heard now.
+    Lapsed,
     /// It was not asked yet.
     Unknown,
     /// It did not answer last time.
@@ -57,6 +60,7 @@ pub struct Turns {
     most_unsure: usize,
     peers: BTreeMap<NodeName, Peer>,
     answer: Queue,
+    lapsed: Queue,
     unknown: Queue,
     silent: Queue,
     asked: usize,
@@ -75,6 +79,7 @@ impl Turns {
             most_unsure: most.saturating_sub(kept),
             peers: BTreeMap::new(),
             answer: Queue::new(),
+            lapsed: Queue::new(),
             unknown: Queue::new(),
             silent: Queue::new(),
             asked: 0,
@@ -154,9 +159,10 @@ impl Turns {
             self.peers.remove(name);
             return;
         }
-        peer.standing = match how {
-            Ended::Answered => Standing::Answers,
-            Ended::Failed | Ended::Unheard => Standing::Silent,
+        peer.standing = match (how, peer.standing) {
+            (Ended::Answered, _) => Standing::Answers,
+            (Ended::Unheard, Standing::Answers) => Standing::Lapsed,
+            (Ended::Failed | Ended::Unheard, _) => Standing::Silent,
         };
         // From when it was asked, however long that took; a turn that was missed is not made up for.
         peer.due = match how {
@@ -179,7 +185,7 @@ impl Turns {
     /// The queues for which there is a place, as they go before each other.
     fn open(&self) -> impl Iterator<Item = &Queue> {
         let is_open = self.asked_unsure < self.most_unsure;
-        let unsure = [&self.unknown, &self.silent];
+        let unsure = [&self.lapsed, &self.unknown, &self.silent];
         [&self.answer]
             .into_iter()
             .chain(unsure.into_iter().filter(move |_| is_open))
@@ -188,6 +194,7 @@ impl Turns {
     fn of(&mut self, standing: Standing) -> &mut Queue {
         match standing {
             Standing::Answers => &mut self.answer,
+            Standing::Lapsed => &mut self.lapsed,
             Standing::Unknown => &mut self.unknown,
             Standing::Silent => &mut self.silent,
         }
@@ -222,9 +229,14 @@ mod tests {
         }
     }
 
-    /// When each was asked in the first so many seconds: one whose name begins with `a` is silent, and takes a second when
-    /// it is knocked at and five else; every other one answers after a tenth of a second.
-    fn asked(names: &[String], seconds: u64) -> (BTreeMap<String, Vec<Duration>>, usize) {
+    /// When each was asked in the first so many seconds: one whose name begins with `a` is silent from some second on, and
+    /// takes two when it is knocked at and ten else; every other one answers after a tenth of a second.
+    fn asked(
+        names: &[String],
+        silent_from: u64,
+        seconds: u64,
+    ) -> (BTreeMap<String, Vec<Duration>>, usize) {
+        let silent_from = Duration::from_secs(silent_from);
         let begin = Instant::now();
         let mut turns = Turns::new(EVERY, 8);
         turns.follow(names.iter().map(|name| member(name)).collect(), begin);
@@ -234,9 +246,12 @@ mod tests {
         while now < begin + Duration::from_secs(seconds) {
             while let Some((member, standing)) = turns.next(now) {
                 let name = member.name.as_str().to_owned();
-                let (takes, how) = match (name.starts_with('a'), standing) {
+                let is_silent = name.starts_with('a') && now - begin >= silent_from;
+                let (takes, how) = match (is_silent, standing) {
                     (true, Standing::Unknown) => (1_000, Ended::Unheard),
-                    (true, _) => (5_000, Ended::Failed),
+                    (true, Standing::Answers) => (2_000, Ended::Unheard),
+                    (true, Standing::Silent) => (5_000, Ended::Failed),
+                    (true, Standing::Lapsed) => (10_000, Ended::Failed),
                     (false, _) => (100, Ended::Answered),
                 };
                 running.push((now + Duration::from_millis(takes), member.name, how));
@@ -259,7 +274,7 @@ mod tests {
     fn whoever_answers_is_asked_in_time_among_a_hundred_and_ten_who_do_not() {
         let mut names: Vec<String> = (0..110).map(|n| format!("a{n:03}")).collect();
         names.extend(["y".to_owned(), "z".to_owned()]);
-        let (asked, at_once) = asked(&names, 600);
+        let (asked, at_once) = asked(&names, 0, 600);
         assert_eq!(at_once, 8);
         for live in ["y", "z"] {
             let times = &asked[live];
@@ -279,9 +294,21 @@ mod tests {
     }
 
     #[test]
+    fn whoever_answers_is_asked_in_time_when_a_hundred_and_ten_fall_silent_at_once() {
+        let mut names: Vec<String> = (0..110).map(|n| format!("a{n:03}")).collect();
+        names.extend(["y".to_owned(), "z".to_owned()]);
+        let (asked, _) = asked(&names, 100, 600);
+        for live in ["y", "z"] {
+            for pair in asked[live].windows(2) {
+                assert!(pair[1] - pair[0] < Duration::from_secs(60), "{pair:?}");
+            }
+        }
+    }
+
+    #[test]
     fn one_silent_peer_delays_no_other() {
         let names = ["a", "b", "c"].map(str::to_owned);
-        let (asked, _) = asked(&names, 301);
+        let (asked, _) = asked(&names, 0, 301);
         let each = |n: u32| EVERY * n;
         assert_eq!(asked["b"], (0..=10).map(each).collect::<Vec<_>>());
         assert_eq!(asked["c"], asked["b"]);
