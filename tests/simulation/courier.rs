@@ -36,6 +36,8 @@ pub struct Courier<'a> {
     pub asks: usize,
     /// Of machines that took what was sent to them: the providers whose list no send of this push has loaded.
     pub left: BTreeMap<NodeName, BTreeSet<ServiceName>>,
+    /// Machines that were empty and taken over all the same: nobody told the push that all of it came anew there.
+    pub taken_blindly: BTreeSet<NodeName>,
     /// Machines that were contacted.
     pub contacts: BTreeSet<NodeName>,
     /// Named machines that were sent to or contacted.
@@ -402,7 +404,8 @@ impl Courier<'_> {
     /// A named machine that is current: verified, checked, and mended where it drifted.
     fn contact(&mut self, node: &NodeName, parcel: &Parcel, fault: Option<Fault>) -> Outcome {
         self.floor.coverage.saw("contact");
-        let is_left = self.left.get(node).is_none_or(|left| !left.is_empty());
+        let is_left = self.taken_blindly.contains(node)
+            || self.left.get(node).is_none_or(|left| !left.is_empty());
         if !self.contacts.insert(node.clone()) || !is_left {
             let what = format!("{node} is contacted although all of it was verified");
             self.floor.violate(what);
@@ -455,6 +458,9 @@ impl Courier<'_> {
         self.mend(node); // where the send ends otherwise, what somebody changed by hand is not told apart
         let machine = self.floor.machine(node);
         let was_here = machine.token.is_some();
+        if !was_here && parcel.take_over && !parcel.replaces.is_empty() {
+            self.taken_blindly.insert(node.clone());
+        }
         let steps = machine.steps_to(&manifest);
         let going = Unfinished {
             previous: machine.release.clone(),

@@ -473,6 +473,7 @@ impl History {
             sends: 0,
             asks: 0,
             left: BTreeMap::new(),
+            taken_blindly: BTreeSet::new(),
             contacts: BTreeSet::new(),
             contacted: BTreeSet::new(),
             disturbed: plan.death.is_some(),
