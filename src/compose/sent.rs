@@ -170,10 +170,14 @@ impl Machine {
             let place = attempt.at.clone().or(last);
             match self.former.last_mut() {
                 Some(last) if Some(&last.place) == place.as_ref() => last.attempt = Some(attempt),
-                _ => self.former.extend(place.map(|place| Former {
-                    attempt: Some(attempt),
-                    ..Former::of(place, None)
-                })),
+                _ => {
+                    // Also of a first send that was put back there.
+                    let token = self.token.take_if(|_| !is_here);
+                    self.former.extend(place.map(|place| Former {
+                        attempt: Some(attempt),
+                        ..Former::of(place, token)
+                    }));
+                }
             }
         }
         self.former.retain(|former| {
