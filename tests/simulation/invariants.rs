@@ -742,6 +742,12 @@ fn owed(eye: &Eye<'_>, node: &NodeName) -> Option<String> {
     let machine = eye.stored.fleet.get(node)?;
     let attempt = machine.attempt.as_ref().map(|a| &a.manifest.services);
     let held = machine.services().chain(attempt.into_iter().flatten());
+    // Who came there when it provided nothing has no list, and owes none.
+    let provides = |name: &ServiceName| {
+        let declared = eye.mesh.services.get(name);
+        declared.is_some_and(|service| service.provides.is_some())
+    };
+    let held = held.filter(|(name, service)| service.grants.is_some() || provides(name));
     held.map(|(provider, _)| provider).find_map(|provider| {
         let list = eye.list(provider);
         let none = Grants::new();
