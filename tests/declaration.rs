@@ -1512,6 +1512,17 @@ fn special_addresses_are_said_to_be_meant_or_are_nobodys_peers() {
 }
 
 #[test]
+fn sites_that_listen_where_their_metrics_are_shown_anyway_are_refused() {
+    let text = format!("{SITES}port = 9092\n[nodes.a]\naddress = \"10.0.0.1\"\n");
+    insta::assert_snapshot!(errors(&text), @r"
+    mesh.toml:5:8: the sites listen at port 9092, so that they cannot show their own metrics there
+      5 | port = 9092
+        |        ^^^^
+        = write another `port` or `metrics_port`; left out, they are 9091 and 9092
+    ");
+}
+
+#[test]
 fn all_settings_that_contradict_each_other_or_the_contract_are_told_at_once() {
     let text = format!(
         "{SITES}state = \"/var/{{node}}\"\nport = 9092\nmetrics_port = 9092\n[signals.settings]\n\
@@ -1527,7 +1538,7 @@ fn all_settings_that_contradict_each_other_or_the_contract_are_told_at_once() {
     mesh.toml:7:16: the sites listen at port 9092, so that they cannot show their own metrics there
       7 | metrics_port = 9092
         |                ^^^^
-        = leave `metrics_port` out, for 9092, or write another one
+        = write another `port` or `metrics_port`; left out, they are 9091 and 9092
 
     mesh.toml:9:20: poll_interval_ms = 300000, and what is read lives 120000 ms: signals would be missing in between, so it is less than that
       9 | poll_interval_ms = 300000

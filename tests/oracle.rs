@@ -34,6 +34,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use declared::{Consumes, Declared, DeclaredService, NoFiles, machine, service, wants};
+use grid::compose::location::Location;
 use grid::compose::manifest::{Bound, FORMAT, Grant, Grants, Manifest, ServiceManifest};
 use grid::compose::sent::{Attempt, Fleet, Machine, Sent};
 use grid::compose::services::Wait;
@@ -211,8 +212,10 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 .iter()
                 .map(|(provider, list)| (named(provider), grants(list)))
                 .collect(),
-            address: name.clone(),
-            root: None,
+            at: Location {
+                address: name.clone(),
+                root: None,
+            },
         });
         let attempt = machine.attempt.as_ref().map(|bundle| Attempt {
             token: token(2),

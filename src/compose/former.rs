@@ -1,55 +1,15 @@
 //! Where a machine lay before its address or root was changed (DESIGN.md, section 2, "undeclared").
 
+use super::location::Location;
 use super::manifest::ServiceManifest;
 use super::sent::{Attempt, Sent};
-use crate::mesh::Node;
-use crate::words::{AbsolutePath, ServiceName, Token};
-
-/// Where a machine is sent to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Where it is reached.
-    pub address: String,
-    /// Below which root; absent, in a record of an older grid: the one that is declared.
-    pub root: Option<AbsolutePath>,
-}
-
-impl Place {
-    /// Where a machine is declared.
-    #[must_use]
-    pub fn of(declared: &Node) -> Self {
-        Self {
-            address: declared.host().to_owned(),
-            root: Some(declared.root.clone()),
-        }
-    }
-
-    /// Whether it is where `declared` says: at that address, below that root.
-    #[must_use]
-    pub fn is_at(&self, declared: &Node) -> bool {
-        self.address == declared.host()
-            && self.root.as_ref().is_none_or(|root| *root == declared.root)
-    }
-
-    /// For people: the address, and the root where the declaration has another.
-    #[must_use]
-    pub fn told(&self, declared: Option<&Node>) -> String {
-        let other = self
-            .root
-            .as_ref()
-            .filter(|root| declared.is_some_and(|declared| declared.root != **root));
-        match other {
-            Some(root) => format!("{}:{root}", self.address),
-            None => self.address.clone(),
-        }
-    }
-}
+use crate::words::{ServiceName, Token};
 
 /// What a machine was sent at another place than it is declared at now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Former {
     /// Where.
-    pub place: Place,
+    pub at: Location,
     /// The token of the send that it last took there.
     pub token: Option<Token>,
     /// What it acknowledged there.
@@ -64,9 +24,9 @@ impl Former {
 
     /// A place where nothing was sent.
     #[must_use]
-    pub const fn of(place: Place, token: Option<Token>) -> Self {
+    pub const fn of(at: Location, token: Option<Token>) -> Self {
         Self {
-            place,
+            at,
             token,
             sent: None,
             attempt: None,

@@ -22,6 +22,7 @@ mod files;
 pub mod former;
 pub mod grants;
 pub mod identities;
+pub mod location;
 pub mod manifest;
 pub mod parts;
 pub mod release;

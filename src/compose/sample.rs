@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::location::Location;
 use super::manifest::{Bound, FORMAT, Grant, Grants, Manifest, ServiceManifest, StepSeconds};
 use super::sent::{Attempt, Fleet, Machine, Sent};
 use super::services::{Outline, outline};
@@ -217,8 +218,10 @@ impl Sample {
         machine.sent = Some(Sent {
             manifest: manifest(on, services),
             lists: BTreeMap::new(),
-            address: on.to_owned(),
-            root: None,
+            at: Location {
+                address: on.to_owned(),
+                root: None,
+            },
         });
         self
     }

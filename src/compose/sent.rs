@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Release;
-use super::former::{Former, Place};
+use super::former::Former;
+use super::location::Location;
 use super::manifest::{Grant, Grants, ServiceManifest};
 use crate::mesh::Node;
-use crate::words::{AbsolutePath, Digest, NodeName, ServiceName, Token};
+use crate::words::{Digest, NodeName, ServiceName, Token};
 
 /// What a machine last acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,34 +18,11 @@ pub struct Sent {
     pub manifest: Arc<Release>,
     /// Lists newer than the manifest's: those that stayed when the rest was rolled back.
     pub lists: BTreeMap<ServiceName, Grants>,
-    /// Where it was reached, for a machine that leaves the declaration or changes its address.
-    pub address: String,
-    /// The root that it was sent to; absent, in a record of an older grid: the one that is declared.
-    pub root: Option<AbsolutePath>,
+    /// Where it lies.
+    pub at: Location,
 }
 
 impl Sent {
-    /// Where it lies.
-    #[must_use]
-    pub fn at(&self) -> Place {
-        Place {
-            address: self.address.clone(),
-            root: self.root.clone(),
-        }
-    }
-
-    /// Whether it lies where `declared` says.
-    #[must_use]
-    pub fn is_at(&self, declared: &Node) -> bool {
-        self.at().is_at(declared)
-    }
-
-    /// Where it lies, for people.
-    #[must_use]
-    pub fn place(&self, declared: Option<&Node>) -> String {
-        self.at().told(declared)
-    }
-
     /// The grant list that is loaded for a provider.
     #[must_use]
     pub fn grants(&self, provider: &ServiceName) -> Option<&Grants> {
@@ -62,7 +40,7 @@ pub struct Attempt {
     /// What it carried.
     pub manifest: Arc<Release>,
     /// Where it went; absent, in a record of an older grid: where the machine was last sent to.
-    pub at: Option<Place>,
+    pub at: Option<Location>,
 }
 
 /// What is known of a machine.
@@ -120,21 +98,29 @@ impl Machine {
     /// Where it lies, for people, if not where it is `declared`: where it was last reached.
     #[must_use]
     pub fn elsewhere(&self, declared: Option<&Node>) -> Option<String> {
-        let sent = self.sent.iter().map(Sent::at);
-        let left = self.left().iter().map(|former| former.place.clone());
+        let sent = self.sent.iter().map(|sent| &sent.at);
+        let left = self.left().iter().map(|former| &former.at);
         let places = sent.chain(left);
         let elsewhere = places.filter(|at| declared.is_none_or(|declared| !at.is_at(declared)));
         let told: Vec<String> = elsewhere.map(|at| at.told(declared)).collect();
         (!told.is_empty()).then(|| told.join(", "))
     }
 
-    /// Where it lay before it was sent to where it is now: what was sent there lies there still.
+    /// Where it lay before it was sent to where it is now, for people: what was sent there lies there still.
     #[must_use]
-    pub fn left_behind(&self) -> &[Former] {
-        match self.sent {
-            None => &[],
-            Some(_) => &self.former,
-        }
+    pub fn left_behind(&self, declared: Option<&Node>) -> Vec<String> {
+        let former = self.former.iter().filter(|_| self.sent.is_some());
+        former.map(|former| former.at.told(declared)).collect()
+    }
+
+    /// Every release that may be there, wherever it lay.
+    pub fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
+        let former = self.former.iter();
+        let sent = former.clone().filter_map(|former| former.sent.as_ref());
+        let sent = self.sent.iter().chain(sent).map(|sent| &sent.manifest);
+        let attempt = former.filter_map(|former| former.attempt.as_ref());
+        let attempt = self.attempt.iter().chain(attempt);
+        sent.chain(attempt.map(|attempt| &attempt.manifest))
     }
 
     /// Whether `token` is of a send to it that this store knows of, wherever it lay.
@@ -152,7 +138,9 @@ impl Machine {
     /// place, where it was sent to, is kept as a former one: nothing was taken away there.
     pub fn asked_at(&mut self, declared: &Node, held: Option<&Token>) {
         let is_here = held.is_some_and(|held| self.took_here(held));
-        let sent = self.sent.take_if(|sent| !is_here && !sent.is_at(declared));
+        let sent = self
+            .sent
+            .take_if(|sent| !is_here && !sent.at.is_at(declared));
         let attempt = self.attempt.take_if(|attempt| {
             let elsewhere = attempt
                 .at
@@ -161,15 +149,15 @@ impl Machine {
             elsewhere && held != Some(&attempt.token)
         });
         if let Some(sent) = sent {
-            let place = sent.at();
+            let place = sent.at.clone();
             let token = self.token.take();
             self.former.push(Former::of(place, token).with(sent));
         }
         if let Some(attempt) = attempt {
-            let last = self.former.last().map(|former| former.place.clone());
+            let last = self.former.last().map(|former| former.at.clone());
             let place = attempt.at.clone().or(last);
             match self.former.last_mut() {
-                Some(last) if Some(&last.place) == place.as_ref() => last.attempt = Some(attempt),
+                Some(last) if Some(&last.at) == place.as_ref() => last.attempt = Some(attempt),
                 _ => {
                     // Also of a first send that was put back there.
                     let token = self.token.take_if(|_| !is_here);
@@ -181,7 +169,7 @@ impl Machine {
             }
         }
         self.former.retain(|former| {
-            !former.place.is_at(declared) && !held.is_some_and(|held| former.took(held))
+            !former.at.is_at(declared) && !held.is_some_and(|held| former.took(held))
         });
         let too_many = self.former.len().saturating_sub(Former::MOST);
         self.former.drain(..too_many);
@@ -385,6 +373,26 @@ mod tests {
                 .count(),
             2
         );
+    }
+
+    #[test]
+    fn what_lies_at_a_former_place_is_of_the_releases_that_may_be_there() {
+        let mut sample = Sample::of(&[])
+            .sent("m0", vec![("billing", bound("broker:1@m1"))])
+            .attempted("m0", vec![("audit", bound("broker:1@m1"))]);
+        let mut declared = sample.mesh.nodes["m0"].clone();
+        let machine = sample.fleet.get_mut("m0").unwrap();
+        machine.attempt.as_mut().unwrap().at = Some(super::Location::of(&declared));
+        let all = |machine: &super::Machine| {
+            let releases = machine.releases();
+            releases.map(|r| r.digest()).collect::<Vec<_>>()
+        };
+        let before = all(machine);
+        assert_eq!(before.len(), 2);
+        declared.address = Some("10.0.0.9".to_owned());
+        machine.asked_at(&declared, None);
+        assert!(machine.sent.is_none() && machine.attempt.is_none());
+        assert_eq!(all(machine), before);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::bindings;
 use super::grants;
 use super::manifest::{Bound, Grants};
 use crate::mesh::{Move, Service};
+use crate::provision::{Provision, ProvisionId};
 use crate::words::{NodeName, ServiceName};
 
 /// A service in a bundle, before its bytes.
@@ -66,15 +67,23 @@ pub struct Outline {
     pub revoked: BTreeSet<ServiceName>,
 }
 
+/// Rule 5: the revoked accounts of a service, of those that it is declared to need.
+pub fn revoked_accounts(world: &World<'_>, service: &Service) -> impl Iterator<Item = ProvisionId> {
+    let is_revoked = |provider: &&ServiceName| {
+        let provision = world.provisions.get(provider, &service.name);
+        provision.is_some_and(Provision::is_revoked)
+    };
+    let providers = service.consumes.keys().filter(is_revoked);
+    providers.map(|provider| ProvisionId {
+        provider: provider.clone(),
+        consumer: service.name.clone(),
+    })
+}
+
 /// Rule 5: whether a service has a revoked consumption.
 #[must_use]
 pub fn is_taken_away(world: &World<'_>, service: &Service) -> bool {
-    service.consumes.keys().any(|provider| {
-        world
-            .provisions
-            .get(provider, &service.name)
-            .is_some_and(crate::provision::Provision::is_revoked)
-    })
+    revoked_accounts(world, service).next().is_some()
 }
 
 /// Rule 4: the machines whose acknowledgement of its removal a service that is new on `node` has to await.

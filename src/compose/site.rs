@@ -22,6 +22,10 @@ use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
 
 /// The file of the daemon's configuration.
 pub const CONFIG: &str = "site.toml";
+/// The file of the site's certificate, with what issued it.
+pub const CERTIFICATE: &str = "identity.pem";
+/// Its key.
+pub const KEY: &str = "identity.key";
 /// The file of the other sites.
 pub const PEERS: &str = "peers.toml";
 /// The file of the mesh's authorities.
@@ -213,10 +217,10 @@ pub(super) fn site(
     if let Some(identity) = identity {
         let certificate = certificate::pem(&identity.certificate);
         let pem = certificate.as_bytes();
-        files.add(path("identity.pem"), 0o644, owner, pem, None)?;
+        files.add(path(CERTIFICATE), 0o644, owner, pem, None)?;
         let key = identity.key.pem().map_err(|e| failed(e.to_string()))?;
         let (mode, pem) = (mode_of(true, owner), key.expose().as_bytes());
-        files.add(path("identity.key"), mode, owner, pem, None)?;
+        files.add(path(KEY), mode, owner, pem, None)?;
     }
     Ok(Some(SiteManifest {
         identity: identity.map(|identity| identity.number),

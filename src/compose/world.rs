@@ -89,7 +89,7 @@ impl<'a> World<'a> {
         };
         let machine = self.machine(node);
         let sent = machine.sent.as_ref();
-        !machine.left().is_empty() || sent.is_some_and(|sent| !sent.is_at(declared))
+        !machine.left().is_empty() || sent.is_some_and(|sent| !sent.at.is_at(declared))
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

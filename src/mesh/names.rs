@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::source::Sources;
 use super::syntax;
+use super::text::MachinesRef;
 use crate::words::{NodeName, ServiceName, Tag};
 
 /// What a declaration names.
@@ -80,7 +81,8 @@ pub fn names(folder: &Utf8Path) -> Names {
             let service = ServiceNames {
                 assigned: assigned
                     .into_iter()
-                    .filter(|text| is_selector(text))
+                    // Nothing else may stand on a terminal.
+                    .filter(|text| MachinesRef::parse(text).is_ok())
                     .map(str::to_owned)
                     .collect(),
                 provides: service.contains_key("provides"),
@@ -93,11 +95,6 @@ pub fn names(folder: &Utf8Path) -> Names {
         }
     }
     names
-}
-
-/// Whether a text is the name of a machine or an `@tag`, so that it may stand on a terminal.
-fn is_selector(text: &str) -> bool {
-    Tag::new(text.strip_prefix('@').unwrap_or(text)).is_ok()
 }
 
 fn table<'a>(of: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {

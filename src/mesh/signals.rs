@@ -57,7 +57,7 @@ pub(super) fn read(
         problems.push(Problem::bare(place, wrong.to_string()));
     }
     let port = raw.port.map_or(SIGNALS_PORT, |port| port.0);
-    let metrics_port = metrics_port(raw.metrics_port, port, problems);
+    let metrics_port = metrics_port(table, raw.metrics_port, port, problems);
     let state = match &raw.state {
         Some(path) => state(path, problems)?,
         None => {
@@ -119,20 +119,27 @@ fn state(written: &At<LocalPath>, problems: &mut Vec<Problem>) -> Option<Absolut
 }
 
 /// Where daemons show their metrics: not where they listen.
-fn metrics_port(written: Option<At<raw::Port>>, port: u16, problems: &mut Vec<Problem>) -> u16 {
-    let Some(written) = written else {
-        return METRICS_PORT;
-    };
-    if written.value.0 == port {
+fn metrics_port(
+    table: Table<'_>,
+    written: Option<At<raw::Port>>,
+    port: u16,
+    problems: &mut Vec<Problem>,
+) -> u16 {
+    let keys = ["metrics_port", "port"];
+    let place = keys.iter().find_map(|key| table.get(key)).map(Input::place);
+    let shown = written.map_or(METRICS_PORT, |written| written.value.0);
+    if shown == port {
         problems.push(Problem::new(
-            written.place,
+            place.unwrap_or(table.key),
             format!(
                 "the sites listen at port {port}, so that they cannot show their own metrics there"
             ),
-            format!("leave `metrics_port` out, for {METRICS_PORT}, or write another one"),
+            format!(
+                "write another `port` or `metrics_port`; left out, they are {SIGNALS_PORT} and {METRICS_PORT}"
+            ),
         ));
     }
-    written.value.0
+    shown
 }
 
 /// Where one of two keys of a table below `table` stands: the first that is written.

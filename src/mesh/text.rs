@@ -222,3 +222,10 @@ pub(super) enum MachinesRef {
     /// By tag.
     Tag(Tag),
 }
+
+impl MachinesRef {
+    /// Reads one; the error says what is wrong.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        machines(text)
+    }
+}

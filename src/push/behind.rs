@@ -159,7 +159,7 @@ fn judge(
         (Ok((release, outline)), None) => {
             rolled_back = machine.rolled_back == Some(release.digest());
             let all_waits = release.services.is_empty() && !outline.waits.is_empty();
-            if !machine.left().is_empty() {
+            if machine.attempt.is_none() && !machine.left().is_empty() {
                 reasons.push(Reason::Moved);
             } else if !all_waits {
                 reasons.push(Reason::NeverSent);

@@ -131,6 +131,7 @@ mod tests {
             .sent
             .as_mut()
             .unwrap()
+            .at
             .address = "10.0.0.9".to_owned();
         assert_eq!(found(&sample), pending());
     }

@@ -14,7 +14,7 @@ use super::run::Run;
 use super::{Named, PushError};
 use crate::compose::Release;
 use crate::compose::bundle::Bundle;
-use crate::compose::former::Place;
+use crate::compose::location::Location;
 use crate::compose::sent::{Attempt, Machine};
 use crate::delivery::{Dispatch, FailedStep, Outcome, Parcel, left_unverified};
 use crate::words::{NodeName, ServiceName};
@@ -104,7 +104,7 @@ impl Run<'_> {
         self.machine(node).attempt = Some(Attempt {
             token: parcel.token,
             manifest: Arc::clone(&parcel.bundle.manifest),
-            at: Some(Place::of(&parcel.target.node)),
+            at: Some(Location::of(&parcel.target.node)),
         });
     }
 
@@ -153,13 +153,16 @@ impl Run<'_> {
 
 /// What a send of `parcel` leaves as it is, on a machine of which `machine` was known before.
 pub(super) fn unverified_by(parcel: &Parcel, machine: &Machine) -> BTreeSet<ServiceName> {
+    let manifest = &parcel.bundle.manifest;
+    if parcel.take_over {
+        // It may have held any of it already, from somebody else: nobody knows what the send found to do.
+        return left_unverified(Some(manifest), |_| false, manifest);
+    }
     let base = parcel.base.as_deref().map(|release| &**release);
     let stayed = machine.sent.as_ref().map(|sent| &sent.lists);
-    left_unverified(
-        base,
-        |provider| stayed.is_some_and(|lists| lists.contains_key(provider)),
-        &parcel.bundle.manifest,
-    )
+    let is_loaded =
+        |provider: &ServiceName| stayed.is_some_and(|lists| lists.contains_key(provider));
+    left_unverified(base, is_loaded, manifest)
 }
 
 /// Each machine after those that its services are bound to; of machines that are bound in a circle, all at once.

@@ -9,11 +9,11 @@ use super::older::{kept_admitted, shut_out};
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
-use crate::compose::sent::{Admitted, Machine};
-use crate::compose::services::Wait;
+use crate::compose::sent::Admitted;
+use crate::compose::services::{Wait, revoked_accounts};
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
-use crate::mesh::{Hold, Node};
+use crate::mesh::Hold;
 use crate::provision::ProvisionId;
 use crate::words::{NodeName, ServiceName, Token};
 
@@ -170,36 +170,6 @@ impl Report {
     }
 }
 
-/// The accounts of a consumer that are revoked, of those that it is declared to need.
-pub fn revoked_accounts(
-    world: &World<'_>,
-    consumer: &ServiceName,
-) -> impl Iterator<Item = ProvisionId> {
-    let service = world.mesh.services.get(consumer).into_iter();
-    let ids = service.flat_map(|service| {
-        service.consumes.keys().map(|provider| ProvisionId {
-            provider: provider.clone(),
-            consumer: service.name.clone(),
-        })
-    });
-    let is_revoked = |id: &ProvisionId| {
-        let provision = world.provisions.get(&id.provider, &id.consumer);
-        provision.is_some_and(crate::provision::Provision::is_revoked)
-    };
-    let revoked: Vec<ProvisionId> = ids.filter(is_revoked).collect();
-    revoked.into_iter()
-}
-
-impl Report {
-    fn note_left_behind(&mut self, node: &NodeName, machine: &Machine, declared: Option<&Node>) {
-        let former = machine.left_behind().iter();
-        let places: Vec<String> = former.map(|former| former.place.told(declared)).collect();
-        if !places.is_empty() {
-            self.left_behind.insert(node.clone(), places);
-        }
-    }
-}
-
 /// Reads how the mesh stands at the end. What failed in the push is the caller's to add.
 pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Report {
     let mut report = Report::default();
@@ -212,12 +182,16 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if let Some(place) = machine.elsewhere(declared) {
             report.undeclared.insert(node.clone(), place);
         }
-        report.note_left_behind(node, machine, declared);
+        let left = machine.left_behind(declared);
+        if !left.is_empty() {
+            report.left_behind.insert(node.clone(), left);
+        }
         if !standing.revoked.is_empty() {
             let revoked = standing.revoked.clone();
             let accounts = revoked
                 .iter()
-                .flat_map(|name| revoked_accounts(world, name));
+                .filter_map(|name| world.mesh.services.get(name))
+                .flat_map(|service| revoked_accounts(world, service));
             report.revoked_accounts.extend(accounts);
             report.revoked.insert(node.clone(), revoked);
         }
@@ -259,7 +233,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let place = machine.elsewhere(None).unwrap_or_default();
             report.undeclared.insert(node.clone(), place);
-            report.note_left_behind(node, machine, None);
+            let left = machine.left_behind(None);
+            if !left.is_empty() {
+                report.left_behind.insert(node.clone(), left);
+            }
         }
     }
     report

@@ -15,7 +15,7 @@ use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
-use crate::compose::former::Place;
+use crate::compose::location::Location;
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::delivery::{Dispatch, Heard, Outcome, Parcel};
@@ -112,7 +112,7 @@ impl Run<'_> {
             let again = machine.begin(Attempt {
                 token,
                 manifest: Arc::clone(&parcel.bundle.manifest),
-                at: Some(Place::of(&parcel.target.node)),
+                at: Some(Location::of(&parcel.target.node)),
             });
             self.said_gone.insert(node.clone(), again);
             changes.push(Change::Machine(node, machine.clone()));
@@ -316,8 +316,7 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
         sent: Some(Sent {
             manifest: Arc::clone(&parcel.bundle.manifest),
             lists: BTreeMap::new(),
-            address: parcel.target.node.host().to_owned(),
-            root: Some(parcel.target.node.root.clone()),
+            at: Location::of(&parcel.target.node),
         }),
         ..made_anew(machine)
     };

@@ -6,6 +6,7 @@ use super::PushError;
 use super::event::Event;
 use super::report::Problem;
 use super::run::Run;
+use crate::compose::location::Location;
 use crate::compose::sent::{Machine, Sent};
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Manner, Question, Secrets};
 use crate::mesh::Node;
@@ -65,10 +66,9 @@ impl Run<'_> {
 
     /// What the commands of a machine may know, by what it may hold.
     fn secrets_of(&self, node: &NodeName) -> Secrets {
-        let machine = self.state.fleet.get(node);
-        let sent = machine.and_then(|machine| Some(&**machine.sent.as_ref()?.manifest));
-        let tried = machine.and_then(|machine| Some(&**machine.attempt.as_ref()?.manifest));
-        self.secrets([sent, tried].into_iter().flatten())
+        let machine = self.state.fleet.get(node).into_iter();
+        let releases = machine.flat_map(Machine::releases);
+        self.secrets(releases.map(|release| &***release))
     }
 
     fn take_answer(&mut self, node: &NodeName, answer: Answer) {
@@ -90,7 +90,10 @@ impl Run<'_> {
             let problem = self.fenced(node, holding.token, holding.log);
             return self.fail(node, problem);
         }
-        let declared = self.mesh.nodes.get(node);
+        // Who is asked is declared.
+        let Some(declared) = self.mesh.nodes.get(node) else {
+            return;
+        };
         settle(self.machine(node), holding, declared);
         (self.hear)(Event::SettledAs { node: node.clone() });
     }
@@ -114,16 +117,13 @@ impl Run<'_> {
 }
 
 /// The answer of the machine that is `declared` so becomes its last sent.
-fn settle(machine: &mut Machine, holding: Holding, declared: Option<&Node>) {
-    if let Some(declared) = declared {
-        machine.asked_at(declared, holding.token.as_ref());
-    }
+fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
+    machine.asked_at(declared, holding.token.as_ref());
     machine.attempt = None;
     machine.token = holding.token;
     machine.sent = holding.manifest.map(|manifest| Sent {
         manifest,
         lists: holding.lists,
-        address: declared.map_or("", Node::host).to_owned(),
-        root: declared.map(|node| node.root.clone()),
+        at: Location::of(declared),
     });
 }

@@ -80,12 +80,14 @@ fn set(seen: Option<Moment>, now: Moment) -> Option<i64> {
 }
 
 impl State {
-    fn see(&mut self, now: Moment) {
-        if let Some(set) = set(self.seen, now) {
+    /// Whether the time was set since the last look; then the stamps go with it.
+    fn see(&mut self, now: Moment) -> bool {
+        let set = set(self.seen.replace(now), now);
+        if let Some(set) = set {
             let all = self.own.values_mut().chain(self.peers.values_mut());
             all.for_each(|taken| taken.go_with(set));
         }
-        self.seen = Some(now);
+        set.is_some()
     }
 }
 
@@ -188,8 +190,7 @@ impl Board {
         peers: &BTreeSet<NodeName>,
     ) {
         let mut state = self.state();
-        let was_set = set(state.seen, now).is_some();
-        state.see(now);
+        let was_set = state.see(now);
         let before = (state.own.len(), state.peers.len());
         state
             .own

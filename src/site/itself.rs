@@ -8,9 +8,8 @@ use rustls::pki_types::UnixTime;
 
 use super::config::Loaded;
 use super::identity::Identity;
-use super::leaf::Spiffe;
-use super::trust::Usage;
-use super::watch::known;
+use super::trust::{Known, Stranger, Usage};
+use crate::signals::site::Pins;
 use crate::words::{NodeName, PeerTrust, SignalMode};
 
 /// Why peers that know what the site knows refuse it.
@@ -49,38 +48,36 @@ pub fn unfit(loaded: &Loaded, identity: &Identity, now: UnixTime) -> Option<Unfi
         return None;
     }
     let leaf = &identity.leaf;
-    let is_by_pin = site.trust == PeerTrust::Pin;
-    // A list without the site itself, as one may be written by hand, says nothing of its pins.
-    let own = loaded.own_pins.as_ref().filter(|_| is_by_pin);
-    if own.is_some_and(|pins| !pins.iter().any(|pin| *pin == leaf.digest)) {
-        return Some(Unfit::Unpinned(site.site.clone()));
-    }
-    if !is_by_pin {
-        match &leaf.spiffe {
-            Spiffe::Site(theirs) if *theirs == site.site => {}
-            Spiffe::Site(theirs) => {
-                return Some(Unfit::Another {
-                    site: site.site.clone(),
-                    theirs: theirs.clone(),
-                });
-            }
-            Spiffe::None | Spiffe::Other | Spiffe::Several => {
-                return Some(Unfit::Nameless(site.site.clone()));
-            }
-        }
-    }
-    if !leaf.holds(now) {
-        let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let at = |second| Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
-        return Some(if seconds < leaf.not_before {
-            Unfit::NotYet(at(leaf.not_before))
-        } else {
-            Unfit::Expired(at(leaf.not_after))
-        });
-    }
-    let known = known(loaded, leaf.digest);
-    let der = identity.certified.cert.first();
-    let is_issued = |usage| der.is_some_and(|der| known.issued(der, now, usage).is_ok());
-    let is_admitted = is_by_pin || (is_issued(Usage::Client) && is_issued(Usage::Server));
-    (!is_admitted).then_some(Unfit::Unissued)
+    let pins = match (site.trust, &loaded.own_pins) {
+        (PeerTrust::Spiffe, _) => Pins::default(),
+        (PeerTrust::Pin, Some(pins)) => pins.clone(),
+        // A list without the site itself, as one may be written by hand, says nothing of its pins.
+        (PeerTrust::Pin, None) => Pins::new([leaf.digest]).unwrap_or_default(),
+    };
+    let authorities = loaded.authorities.clone();
+    let peers = Known::one(
+        site.site.clone(),
+        leaf.digest,
+        site.trust,
+        pins,
+        authorities,
+    );
+    let der = identity.certified.cert.first()?;
+    let usages = [Usage::Client, Usage::Server];
+    let refused = usages
+        .iter()
+        .find_map(|usage| peers.peer(der, now, *usage).err())?;
+    let at = |second| Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
+    let is_early = i64::try_from(now.as_secs()).is_ok_and(|now| now < leaf.not_before);
+    Some(match refused {
+        Stranger::Dates if is_early => Unfit::NotYet(at(leaf.not_before)),
+        Stranger::Dates => Unfit::Expired(at(leaf.not_after)),
+        Stranger::Unpinned => Unfit::Unpinned(site.site.clone()),
+        Stranger::Nameless => Unfit::Nameless(site.site.clone()),
+        Stranger::Undeclared(theirs) => Unfit::Another {
+            site: site.site.clone(),
+            theirs,
+        },
+        _ => Unfit::Unissued,
+    })
 }

@@ -17,6 +17,10 @@ use super::state::StateFolder;
 /// The least pause between two writes of the overlay.
 const LEAST: Duration = Duration::from_millis(100);
 
+/// How often what is too old is forgotten, at the latest: however seldom providers are scraped, no row outlives its time by
+/// more than this.
+const FORGETS: Duration = Duration::from_secs(5);
+
 /// Keeps the overlay current: whenever rows came, and at least as often as providers are scraped.
 pub struct Keeper {
     /// What the files say now.
@@ -60,7 +64,7 @@ impl Keeper {
                 tracing::warn!(%error, "the routing overlay cannot be written");
             }
             tokio::time::sleep(LEAST).await;
-            let every = site.settings.scrape_interval_ms.duration();
+            let every = site.settings.scrape_interval_ms.duration().min(FORGETS);
             let _ = timeout(every, self.changed.notified()).await;
         }
     }

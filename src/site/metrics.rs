@@ -30,6 +30,13 @@ pub enum FamilyKind {
     Counter,
 }
 
+/// The lines before a family's values.
+fn head(text: &mut String, family: Family, kind: FamilyKind) {
+    let Family { name, help, .. } = family;
+    let kind = kind.as_str();
+    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+}
+
 impl FamilyKind {
     /// The word of the text format.
     #[must_use]
@@ -248,10 +255,9 @@ impl Metrics {
         let held = gauges.held;
         let mut text = String::new();
         let mut gauge = |family: Family, values: &[(&str, i64)]| {
-            let Family { name, help, .. } = family;
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+            head(&mut text, family, FamilyKind::Gauge);
             for (labels, value) in values {
-                let _ = writeln!(text, "{name}{labels} {value}");
+                let _ = writeln!(text, "{}{labels} {value}", family.name);
             }
         };
         gauge(INFO, &[(&info, 1)]);
@@ -285,11 +291,10 @@ impl Metrics {
         gauge(CONDITION, &reasons);
         let counts = self.counts();
         for (counter, family) in Counter::ALL {
-            let (name, help) = (family.name, family.help);
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} counter\n");
+            head(&mut text, *family, FamilyKind::Counter);
             let of = counts.range((*counter, Vec::new())..);
             for ((_, values), count) in of.take_while(|((of, _), _)| of == counter) {
-                text.push_str(name);
+                text.push_str(family.name);
                 for (n, (label, value)) in family.labels.iter().zip(values).enumerate() {
                     let before = if n == 0 { '{' } else { ',' };
                     let _ = write!(text, "{before}{label}=\"{value}\"");

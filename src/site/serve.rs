@@ -164,8 +164,7 @@ impl Served {
         let read = tokio::time::timeout_at(until.into(), is_empty(&mut body)).await;
         let report = match read {
             Err(_) => return unknown("the time was up before the request was read\n", true),
-            Ok(Err(Unread::Cut)) => return unknown("the request's body broke off\n", true),
-            Ok(Err(refused)) => return refused.reply(),
+            Ok(Err(unread)) => return unread.reply(),
             Ok(Ok(false)) => Err(Refusal::Body),
             Ok(Ok(true)) => {
                 let lines = head.headers.iter();
@@ -223,7 +222,8 @@ impl Unread {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the chunks' sizes, extensions or trailers are larger than is read\n",
             ),
-            Self::Malformed | Self::Cut => text(
+            Self::Cut => return unknown("the request's body broke off\n", true),
+            Self::Malformed => text(
                 StatusCode::BAD_REQUEST,
                 "the request's body is not framed as HTTP/1.1 frames one\n",
             ),

@@ -149,7 +149,12 @@ impl Known {
         }
     }
 
-    fn peer(&self, der: &[u8], now: UnixTime, usage: Usage) -> Result<NodeName, Stranger> {
+    pub(super) fn peer(
+        &self,
+        der: &[u8],
+        now: UnixTime,
+        usage: Usage,
+    ) -> Result<NodeName, Stranger> {
         let leaf = Leaf::read(der)?;
         if !leaf.holds(now) {
             return Err(Stranger::Dates);
@@ -180,7 +185,7 @@ impl Known {
     ///
     /// # Errors
     /// When none did.
-    pub(super) fn issued(&self, der: &[u8], now: UnixTime, usage: Usage) -> Result<(), Stranger> {
+    fn issued(&self, der: &[u8], now: UnixTime, usage: Usage) -> Result<(), Stranger> {
         let der = CertificateDer::from(der);
         let leaf = webpki::EndEntityCert::try_from(&der).map_err(|_| LeafError)?;
         let usage = match usage {

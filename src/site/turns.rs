@@ -89,7 +89,7 @@ impl Turns {
 
     /// Takes up who is there. Whoever is new is asked at once.
     pub fn follow(&mut self, alive: Vec<Member>, now: Instant) {
-        let names: BTreeSet<NodeName> = alive.iter().map(|member| member.name.clone()).collect();
+        let names: BTreeSet<&NodeName> = alive.iter().map(|member| &member.name).collect();
         let gone: Vec<NodeName> = self
             .peers
             .keys()

@@ -130,19 +130,13 @@ impl State {
         }
     }
 
-    /// Every content that the last sent or an unsettled attempt of some machine mentions: what
+    /// Every content that a last sent or an unsettled attempt of some machine mentions, wherever it lay: what
     /// [`Change::KeepContents`] has to name.
     #[must_use]
     pub fn contents(&self) -> BTreeSet<Digest> {
         self.fleet
             .values()
-            .flat_map(|machine| {
-                let sent = machine.sent.iter().map(|sent| &sent.manifest);
-                let left = machine.left().iter().filter_map(|left| left.sent.as_ref());
-                let left = left.map(|sent| &sent.manifest);
-                let attempt = machine.attempt.iter().map(|attempt| &attempt.manifest);
-                sent.chain(attempt).chain(left)
-            })
+            .flat_map(Machine::releases)
             .flat_map(|manifest| manifest.files().map(|file| file.sha256))
             .collect()
     }

@@ -5,29 +5,23 @@
 //! is kept as it is, its JSON being a format of its own that lies on machines too.
 //! Threat: serde's errors quote the value that they refuse, which may be a secret. Only where it stood is kept of one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 mod identities;
+mod machine;
 
 use super::StoreError;
 use super::journal::{Head, JournalRecord};
 use super::packed;
-use crate::compose::Release;
-use crate::compose::former::{Former, Place};
-use crate::compose::manifest::{Grants, Manifest};
-use crate::compose::sent::{Attempt, Machine, Sent};
+use crate::compose::manifest::Manifest;
 use crate::provision::{Credential, Provision, ProvisionId, State};
-use crate::words::{
-    AbsolutePath, Digest, Era, Generation, NodeName, Salt, Secret, ServiceName, StoreId, Token,
-};
+use crate::words::{Digest, Era, Generation, NodeName, Salt, Secret, StoreId};
 
 pub(super) use identities::{AuthoritiesRecord, IdentityRecord};
+pub(super) use machine::MachineRecord;
 
 /// The format that this grid reads and writes.
 pub(super) const FORMAT: u32 = 1;
@@ -261,188 +255,6 @@ impl ProvisionRecord {
             })
             .collect();
         Provision::from_stored(self.by_hand, credentials)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MachineRecord {
-    pub format: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<Token>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<SentRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<AttemptRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rolled_back: Option<Digest>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub forgotten: BTreeSet<ServiceName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unwell: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub former: Vec<FormerRecord>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FormerRecord {
-    pub at: PlaceRecord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<Token>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<SentRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<AttemptRecord>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SentRecord {
-    pub manifest: Digest,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub lists: BTreeMap<ServiceName, Grants>,
-    pub address: String,
-    /// Absent: it was written before roots were kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<AbsolutePath>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AttemptRecord {
-    pub token: Token,
-    pub manifest: Digest,
-    /// Absent: it was written before places of attempts were kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<PlaceRecord>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PlaceRecord {
-    pub address: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<AbsolutePath>,
-}
-
-impl PlaceRecord {
-    fn of(place: &Place) -> Self {
-        Self {
-            address: place.address.clone(),
-            root: place.root.clone(),
-        }
-    }
-
-    fn into_place(self) -> Place {
-        Place {
-            address: self.address,
-            root: self.root,
-        }
-    }
-}
-
-/// A release, named by its digest and kept in a record of its own.
-type Manifests = Vec<Arc<Release>>;
-
-fn name_release(release: &Arc<Release>, manifests: &mut Manifests) -> Digest {
-    manifests.push(Arc::clone(release));
-    release.digest()
-}
-
-impl SentRecord {
-    fn of(sent: &Sent, manifests: &mut Manifests) -> Self {
-        Self {
-            manifest: name_release(&sent.manifest, manifests),
-            lists: sent.lists.clone(),
-            address: sent.address.clone(),
-            root: sent.root.clone(),
-        }
-    }
-
-    fn into_sent(self, manifest: &mut dyn FnMut(&Digest) -> Option<Arc<Release>>) -> Option<Sent> {
-        Some(Sent {
-            manifest: manifest(&self.manifest)?,
-            lists: self.lists,
-            address: self.address,
-            root: self.root,
-        })
-    }
-}
-
-impl AttemptRecord {
-    fn of(attempt: &Attempt, manifests: &mut Manifests) -> Self {
-        Self {
-            token: attempt.token,
-            manifest: name_release(&attempt.manifest, manifests),
-            at: attempt.at.as_ref().map(PlaceRecord::of),
-        }
-    }
-
-    fn into_attempt(
-        self,
-        manifest: &mut dyn FnMut(&Digest) -> Option<Arc<Release>>,
-    ) -> Option<Attempt> {
-        Some(Attempt {
-            token: self.token,
-            manifest: manifest(&self.manifest)?,
-            at: self.at.map(PlaceRecord::into_place),
-        })
-    }
-}
-
-/// What may be absent, converted; `None`: it is there, and cannot be.
-fn converted<A, B>(record: Option<A>, convert: impl FnOnce(A) -> Option<B>) -> Option<Option<B>> {
-    match record {
-        None => Some(None),
-        Some(record) => convert(record).map(Some),
-    }
-}
-
-impl MachineRecord {
-    /// A machine's record, and the manifests that it names.
-    pub fn of(machine: &Machine) -> (Self, Vec<Arc<Release>>) {
-        let mut manifests = Manifests::new();
-        let all = &mut manifests;
-        let former = machine.former.iter().map(|former| FormerRecord {
-            at: PlaceRecord::of(&former.place),
-            token: former.token,
-            sent: former.sent.as_ref().map(|s| SentRecord::of(s, all)),
-            attempt: former.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
-        });
-        let former = former.collect();
-        let record = Self {
-            format: FORMAT,
-            token: machine.token,
-            sent: machine.sent.as_ref().map(|s| SentRecord::of(s, all)),
-            attempt: machine.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
-            rolled_back: machine.rolled_back,
-            forgotten: machine.forgotten.clone(),
-            unwell: machine.unwell,
-            former,
-        };
-        (record, manifests)
-    }
-
-    /// The machine; `None`: a manifest that it names is not there.
-    pub fn into_machine(
-        self,
-        mut manifest: impl FnMut(&Digest) -> Option<Arc<Release>>,
-    ) -> Option<Machine> {
-        let manifest = &mut manifest;
-        let mut former = Vec::with_capacity(self.former.len());
-        for record in self.former {
-            former.push(Former {
-                place: record.at.into_place(),
-                token: record.token,
-                sent: converted(record.sent, |sent| sent.into_sent(manifest))?,
-                attempt: converted(record.attempt, |a| a.into_attempt(manifest))?,
-            });
-        }
-        Some(Machine {
-            token: self.token,
-            sent: converted(self.sent, |sent| sent.into_sent(manifest))?,
-            attempt: converted(self.attempt, |a| a.into_attempt(manifest))?,
-            rolled_back: self.rolled_back,
-            forgotten: self.forgotten,
-            unwell: self.unwell,
-            former,
-        })
     }
 }
 

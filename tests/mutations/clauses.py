@@ -3,7 +3,7 @@
 (clause, file, the text that states it, what stands there instead). In the latter OLD is the text itself and MUT holds while this
 clause is the one that is out."""
 
-GRANTS, BINDINGS, SERVICES, SENT, USES, FORMER = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "former"))
+GRANTS, BINDINGS, SERVICES, SENT, USES, LOCATION = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "location"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
 BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
@@ -98,7 +98,7 @@ CLAUSES = [
 
     ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
     ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
-    ("behind: uncertain below another root", FORMER, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
+    ("behind: uncertain below another root", LOCATION, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
     ("behind: until what is said to be gone is made good", BEHIND, "machine.forgotten.is_empty()", ALWAYS),
     ("behind: in need of a mint", BEHIND, "!missing.is_empty()", NEVER),
     ("behind: never sent", BEHIND, "if !all_waits {", "if !MUT && !all_waits {"),
@@ -122,7 +122,7 @@ CLAUSES = [
     ("record: an acknowledgement becomes last sent", ROUND, "acknowledge(machine, parcel);", "if MUT { machine.attempt = None; machine.token = Some(parcel.token); } else { OLD }"),
     ("record: an acknowledgement takes the token", ROUND, "token: Some(parcel.token),\n        sent", "token: if MUT { None } else { Some(parcel.token) },\n        sent"),
     ("record: an acknowledgement ends all that was said of the machine before", ROUND, "..Machine::unknown()", "..if MUT { Machine { attempt: None, ..machine.clone() } } else { Machine::unknown() }"),
-    ("record: at the address where it was reached", ROUND, "address: parcel.target.node.host().to_owned(),", "address: if MUT { String::new() } else { parcel.target.node.host().to_owned() },"),
+    ("record: at the address where it was reached", ROUND, "at: Location::of(&parcel.target.node),\n        }),", "at: if MUT { Location { address: String::new(), root: None } } else { Location::of(&parcel.target.node) },\n        }),"),
     ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: one that was taken over and goes back is uncertain", ROUND, "if !parcel.take_over {", "if MUT || !parcel.take_over {"),
     ("record: a contact of which nobody knows the end is uncertain", CONTACT, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),

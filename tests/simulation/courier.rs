@@ -36,7 +36,7 @@ pub struct Courier<'a> {
     pub asks: usize,
     /// Of machines that took what was sent to them: the providers whose list no send of this push has loaded.
     pub left: BTreeMap<NodeName, BTreeSet<ServiceName>>,
-    /// Machines that were empty and taken over all the same: nobody told the push that all of it came anew there.
+    /// Machines that were taken over: nobody told the push what it found there, so it looks once more.
     pub taken_blindly: BTreeSet<NodeName>,
     /// Machines that were contacted.
     pub contacts: BTreeSet<NodeName>,
@@ -458,7 +458,7 @@ impl Courier<'_> {
         self.mend(node); // where the send ends otherwise, what somebody changed by hand is not told apart
         let machine = self.floor.machine(node);
         let was_here = machine.token.is_some();
-        if !was_here && parcel.take_over && !parcel.replaces.is_empty() {
+        if parcel.take_over {
             self.taken_blindly.insert(node.clone());
         }
         let steps = machine.steps_to(&manifest);

@@ -172,7 +172,9 @@ fn is_elsewhere(mesh: &Mesh, fleet: &Fleet, node: &NodeName) -> bool {
     let declared = mesh.nodes.get(node);
     let address = declared.map(|d| d.address.clone().unwrap_or_else(|| node.to_string()));
     let root = declared.map(|d| &d.root);
-    sent.is_some_and(|sent| address.as_ref() != Some(&sent.address) || root != sent.root.as_ref())
+    sent.is_some_and(|sent| {
+        address.as_ref() != Some(&sent.at.address) || root != sent.at.root.as_ref()
+    })
 }
 
 /// An account is minted for a consumer that is on a machine and consumes the provider, and for no other.

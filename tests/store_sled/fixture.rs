@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grid::compose::Release;
+use grid::compose::location::Location;
 use grid::compose::sent::{Attempt, Machine, Sent};
 use grid::provision::{Provision, ProvisionId};
 use grid::store::{
@@ -110,8 +111,10 @@ pub fn machine(n: u64, content: Digest) -> Machine {
         sent: Some(Sent {
             manifest: manifest(n, content, 1),
             lists: [].into(),
-            address: format!("10.0.0.{n}"),
-            root: None,
+            at: Location {
+                address: format!("10.0.0.{n}"),
+                root: None,
+            },
         }),
         attempt: Some(Attempt {
             token: token(n),

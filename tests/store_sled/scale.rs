@@ -166,7 +166,8 @@ fn one_record_of_twenty_kilobytes_written_three_thousand_times() {
     let mut machine = machine(1, content(1).0);
     let began = Clock::start();
     for n in 0..3000_u64 {
-        machine.sent.as_mut().unwrap().address = format!("{n}").repeat(20_000)[..20_000].to_owned();
+        machine.sent.as_mut().unwrap().at.address =
+            format!("{n}").repeat(20_000)[..20_000].to_owned();
         store
             .commit(&[Change::Machine(node(1), machine.clone())])
             .unwrap();

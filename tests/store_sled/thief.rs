@@ -45,7 +45,7 @@ fn planted(secret: &str) -> Vec<Change> {
     };
     let content = format!("password = {secret}").into_bytes();
     let mut machine = crate::fixture::machine(1, Digest::of(&content));
-    machine.sent.as_mut().unwrap().address = ADDRESS.to_owned();
+    machine.sent.as_mut().unwrap().at.address = ADDRESS.to_owned();
     let mut entry = entry(1);
     entry.command = format!("grid push {ADDRESS}");
     vec![

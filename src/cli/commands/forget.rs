@@ -150,7 +150,7 @@ fn known(
 
 /// Without the places where it lay before it was sent to where it is now.
 fn without_former(machine: &Machine, node: &NodeName) -> Result<Machine, CommandError> {
-    if machine.left_behind().is_empty() {
+    if machine.left_behind(None).is_empty() {
         return Err(CommandError::usage(format!(
             "{node} left nothing behind that grid knows of"
         )));

@@ -16,7 +16,6 @@ use crate::cli::view::{
     AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView,
 };
 use crate::compose::identities::{self, Standing};
-use crate::compose::sent::Machine;
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
@@ -275,8 +274,7 @@ fn reached_elsewhere(reading: &Reading, node: &NodeName) -> Option<String> {
 fn left_behind(reading: &Reading, node: &NodeName) -> Vec<String> {
     let declared = reading.loaded.mesh.nodes.get(node);
     let machine = reading.state.fleet.get(node);
-    let former = machine.into_iter().flat_map(Machine::left_behind);
-    former.map(|former| former.place.told(declared)).collect()
+    machine.map_or_else(Vec::new, |machine| machine.left_behind(declared))
 }
 
 fn view(

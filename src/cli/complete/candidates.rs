@@ -8,6 +8,7 @@ use camino::Utf8PathBuf;
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
 use crate::cli::folder;
+use crate::cli::phrases::count;
 use crate::mesh::{self, Names};
 use crate::store::{Place, newest_push};
 
@@ -95,10 +96,10 @@ impl Takes {
                     let tags: Vec<String> = tags.iter().map(|tag| format!("@{tag}")).collect();
                     (name.to_string(), tags.join(" "))
                 });
-                let tags = names.tags().into_iter().map(|(tag, machines)| {
-                    let plural = if machines == 1 { "" } else { "s" };
-                    (format!("@{tag}"), format!("{machines} machine{plural}"))
-                });
+                let tags = names
+                    .tags()
+                    .into_iter()
+                    .map(|(tag, machines)| (format!("@{tag}"), count(machines, "machine")));
                 let tags = tags.filter(|_| self == Self::Machines);
                 nodes.chain(tags).collect()
             }

@@ -92,11 +92,11 @@ impl Context {
         let mut store = self.open_reading(folder, "read").ok()?;
         let state = store.load().ok()?;
         let machine = state.fleet.get(name)?;
-        let at = match &machine.sent {
-            Some(sent) => format!("; it was last reached at {}", sent.address),
-            None if machine.attempt.is_some() => String::new(),
-            None => return None,
-        };
+        if !machine.is_known() {
+            return None;
+        }
+        let at = machine.elsewhere(None);
+        let at = at.map_or(String::new(), |at| format!("; it was last reached at {at}"));
         let error = CommandError::usage(format!(
             "{name} left the declaration, and may still hold what it was sent{at}"
         ));

@@ -1,7 +1,5 @@
 //! Logging in: what the agent holds, then key files, and last those with a passphrase.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use ssh2::ErrorCode;
 
 use super::super::error::{DeliveryError, NotLetIn, absent};
-use super::config::{LARGEST, Route};
+use super::config::{Route, bounded};
 use super::passphrase::{Passphrases, Unlocked};
 use super::wire::{Stop, Wire};
 
@@ -238,12 +236,7 @@ fn files(
 fn public(private: &Path) -> Option<Vec<u8>> {
     let mut path = private.as_os_str().to_owned();
     path.push(".pub");
-    let mut text = String::new();
-    File::open(path)
-        .ok()?
-        .take(LARGEST)
-        .read_to_string(&mut text)
-        .ok()?;
+    let text = String::from_utf8(bounded(Path::new(&path)).ok()?).ok()?;
     STANDARD.decode(text.split_whitespace().nth(1)?).ok()
 }
 
@@ -256,9 +249,8 @@ enum Lock {
 }
 
 fn lock_of(path: &Path) -> Lock {
-    let mut text = Vec::new();
-    match File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text)) {
-        Ok(_) if is_encrypted(&String::from_utf8_lossy(&text)) => Lock::Encrypted,
+    match bounded(path) {
+        Ok(text) if is_encrypted(&String::from_utf8_lossy(&text)) => Lock::Encrypted,
         Ok(_) => Lock::None,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lock::Absent,
         Err(error) => Lock::Unreadable(error.to_string()),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Account, Difference, SiteChange};
 use crate::compose::manifest::{Grants, Manifest, ServiceManifest};
 use crate::compose::parts::{FilesByPath, Parts};
+use crate::compose::site::{AUTHORITIES, CERTIFICATE, KEY, PEERS};
 use crate::mesh::SITE_SERVICE;
 use crate::words::{ReleasePath, ServiceName};
 
@@ -128,7 +129,10 @@ fn of_site(
     let (Some(before), Some(after)) = (&held.site, &wanted.site) else {
         return (Vec::new(), 0);
     };
-    let is = |name: &str| changed.iter().any(|path| path.as_str().ends_with(name));
+    let is = |file: &str| {
+        let mut names = changed.iter().map(|path| path.as_str().rsplit('/').next());
+        names.any(|name| name == Some(file))
+    };
     let (mut changes, mut told) = (Vec::new(), 0_usize);
     let mut tell = |change: SiteChange, files: usize| {
         changes.push(change);
@@ -137,13 +141,13 @@ fn of_site(
     if let Some(number) = after.identity
         && before.identity != after.identity
     {
-        let files = ["/identity.pem", "/identity.key"];
+        let files = [CERTIFICATE, KEY];
         tell(
             SiteChange::Identity(number),
             files.iter().filter(|name| is(name)).count(),
         );
     }
-    if is("/peers.toml") {
+    if is(PEERS) {
         tell(
             match after.knows > before.knows {
                 true => SiteChange::Peers,
@@ -152,7 +156,7 @@ fn of_site(
             1,
         );
     }
-    if is("/authorities.pem") {
+    if is(AUTHORITIES) {
         tell(SiteChange::Authorities, 1);
     }
     (changes, told)

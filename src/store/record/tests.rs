@@ -1,15 +1,18 @@
 //! Records read back as what was written, today and with the text of format 1 that lies in stores already.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::compose::Release;
-use crate::compose::former::{Former, Place};
+use crate::compose::former::Former;
+use crate::compose::location::Location;
 use crate::compose::manifest::Manifest;
+use crate::compose::sent::{Attempt, Machine, Sent};
 use crate::store::journal::{Entry, Head, Walk};
-use crate::words::{AbsolutePath, Chance};
+use crate::words::{AbsolutePath, Chance, ServiceName, Token};
 
 /// Bytes from proptest's own seed.
 struct Seeded(u64);
@@ -74,18 +77,20 @@ fn machine() -> impl Strategy<Value = Machine> {
                 .filter_map(|of| Some((service.clone(), of.grants.clone()?)))
                 .collect(),
             manifest,
-            address,
-            root: rooted.then(|| AbsolutePath::new("/srv/grid").unwrap()),
+            at: Location {
+                address,
+                root: rooted.then(|| AbsolutePath::new("/srv/grid").unwrap()),
+            },
         },
     );
     let sent = sent.boxed();
-    let place = |(address, rooted): (String, bool)| Place {
+    let at = |(address, rooted): (String, bool)| Location {
         address,
         root: rooted.then(|| AbsolutePath::new("/srv/other").unwrap()),
     };
-    let place = move || (any::<String>(), any::<bool>()).prop_map(place);
+    let at = move || (any::<String>(), any::<bool>()).prop_map(at);
     let attempt =
-        (token(), manifest(), proptest::option::of(place())).prop_map(|(token, manifest, at)| {
+        (token(), manifest(), proptest::option::of(at())).prop_map(|(token, manifest, at)| {
             Attempt {
                 token,
                 manifest,
@@ -94,13 +99,13 @@ fn machine() -> impl Strategy<Value = Machine> {
         });
     let attempt = attempt.boxed();
     let former = (
-        place(),
+        at(),
         proptest::option::of(token()),
         proptest::option::of(sent.clone()),
         proptest::option::of(attempt.clone()),
     );
-    let former = former.prop_map(|(place, token, sent, attempt)| Former {
-        place,
+    let former = former.prop_map(|(at, token, sent, attempt)| Former {
+        at,
         token,
         sent,
         attempt,
@@ -246,8 +251,11 @@ fn records_of_format_1_are_read_for_what_they_meant() {
         "0123456789abcdef-1764444387-413-0101010101010101"
     );
     let sent = machine.sent.as_ref().unwrap();
-    assert_eq!((sent.address.as_str(), sent.lists.len()), ("10.0.0.1", 1));
-    assert_eq!(sent.root, None, "it was written before roots were kept");
+    assert_eq!(
+        (sent.at.address.as_str(), sent.lists.len()),
+        ("10.0.0.1", 1)
+    );
+    assert_eq!(sent.at.root, None, "it was written before roots were kept");
     assert!(machine.attempt.is_some() && machine.rolled_back.is_some());
     assert_eq!(machine.forgotten.len(), 1);
     assert_eq!(read_back(&machine), machine);

@@ -15,7 +15,8 @@ use crate::cli::summary::fences;
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
-use crate::push::{Reason, revoked_accounts};
+use crate::compose::services::revoked_accounts;
+use crate::push::Reason;
 use crate::words::NodeName;
 
 /// Why a machine stands as it does.
@@ -208,7 +209,8 @@ fn hints(
     if !revoked.is_empty() {
         let world = reading.state.world(mesh);
         let accounts = revoked.into_iter();
-        let accounts = accounts.flat_map(|consumer| revoked_accounts(&world, consumer));
+        let services = accounts.filter_map(|consumer| mesh.services.get(consumer));
+        let accounts = services.flat_map(|service| revoked_accounts(&world, service));
         hints.extend(accounts.map(|id| phrases::issue_again(&id)));
     }
     hints
@@ -289,6 +291,7 @@ pub(super) fn table(
     }
     let authorities = reading.state.identities.authorities();
     if let Some(newest) = authorities.newest()
+        // First what is known without looking at every machine.
         && authorities.are_due(context.today)
         && needs_authority(&reading.state.world(mesh), context.today)
     {
