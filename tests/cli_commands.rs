@@ -141,8 +141,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     ! Usage: grid push [OPTIONS] <NODE>...
     !        grid push [OPTIONS] --behind
     !        grid push [OPTIONS] --all
-    ! 
-    ! For more information, try '--help'.
+    ! next: `grid push --help` says what it takes
     [exit 2]
     $ grid pusk
     ! error: unrecognized subcommand 'pusk'
@@ -150,8 +149,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     !   tip: a similar subcommand exists: 'push'
     ! 
     ! Usage: grid [OPTIONS] <COMMAND>
-    ! 
-    ! For more information, try '--help'.
+    ! next: `grid --help` says what it takes
     [exit 2]
     $ grid status atals
     ! error: there is no machine atals in this mesh; did you mean atlas?
@@ -223,7 +221,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
         all.push_str(&seen.all());
     }
     assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 2);
-    insta::assert_snapshot!(all, @r#"
+    insta::assert_snapshot!(all, @"
     $ grid issue accounts/billing
     minted accounts/billing, generation 1
     $ grid issue accounts/report --outside
@@ -263,7 +261,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     $ grid push --behind
     try  push 5  maria@lap3
     round 0  atlas     flushed  grants of accounts: -billing (generation 3)  sent [TIME] s, loaded accounts
-    round 0  borealis  flushed  billing leaves; billing is revoked    sent [TIME] s, removed billing
+    round 0  borealis  flushed  billing leaves; billing is revoked           sent [TIME] s, removed billing
     done: 2 machines sent, 0 failed, 1 already current
     revoked     borealis  billing revoked, so not started
     ! next: `grid issue accounts/billing` gives billing an account again
@@ -276,7 +274,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     round 0  atlas     flushed  grants of accounts: +billing (generation 4)  sent [TIME] s, loaded accounts
     round 1  borealis  flushed  billing comes, 8 files                sent [TIME] s, check ok
     done: 2 machines sent, 0 failed, 1 already current
-    "#);
+    ");
 }
 
 #[test]
@@ -414,11 +412,12 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     let refused = bench.grid(&["assign", "billing", "borealis"]).exits(7);
     let unlock = bench.grid(&["unlock"]).exits(7);
     // Reading waits for no push, and tells that one runs.
-    let status = bench.grid(&["status", "atlas"]).exits(0);
+    let status = bench.grid(&["status", "atlas", "cygnus"]).exits(0);
     let history = bench.grid(&["history", "--last", "1"]).exits(0);
     let json = bench.grid(&["status", "--json"]).exits(0);
     let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
     assert_eq!(view["running"]["pid"], push.id());
+    assert_eq!(view["machines"][2]["sending"], true, "{view:#}");
     go_on(&bench);
     let waited = bench.grid(&["push", "--behind", "--wait=60s"]).exits(0);
     assert!(push.wait().unwrap().success());
@@ -427,7 +426,7 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     let after = bench.grid(&["status", "atlas"]).exits(0);
     assert!(!after.stdout().contains("runs"), "{}", after.all());
     let seen = [refused, unlock, status, history, free].map(|seen| seen.all());
-    insta::assert_snapshot!(seen.concat(), @r#"
+    insta::assert_snapshot!(seen.concat(), @"
     $ grid assign billing borealis
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock of this mesh
     ! next: try again once that is done. If that process is gone for good, `grid unlock` takes the lock away
@@ -436,16 +435,18 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     ! error: maria@lap3 (push, process [PID], since [WHEN]) holds the lock, and its process is running on this host
     ! next: wait for it, or end it: `kill [PID]`, which finishes the sends under way
     [exit 7]
-    $ grid status atlas
+    $ grid status atlas cygnus
     try  last push 2
     a push runs: maria@lap3, process [PID], since [WHEN]
-    atlas  current
-    1 machine: 1 current
+    atlas   current
+    cygnus  being sent   command of notice changed: apply
+    2 machines: 1 current, 1 being sent
+    ! next: a push runs: see what is left once it is done, or `grid push --behind --wait` waits for it and then sends that
     $ grid history --last 1
     [WHEN]  runs  push 2  maria@lap3  grid push cygnus
     $ grid unlock
     nobody held the lock
-    "#);
+    ");
 }
 
 #[test]

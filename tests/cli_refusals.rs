@@ -674,7 +674,7 @@ fn a_misspelt_account_is_not_told_to_have_none_yet() {
         bench.grid(&["rotate"]).exits(2),
         bench.grid(&["issue", "accounts/billing"]).exits(0),
     ];
-    insta::assert_snapshot!(told(&seen), @r#"
+    insta::assert_snapshot!(told(&seen), @"
     $ grid rotate acounts/billing
     ! error: there is no provider acounts in this mesh; did you mean accounts?
     [exit 2]
@@ -695,13 +695,11 @@ fn a_misspelt_account_is_not_told_to_have_none_yet() {
     !        grid rotate [OPTIONS] --all
     !        grid rotate [OPTIONS] --site <NODE>
     !        grid rotate [OPTIONS] --ca
-    ! 
-    ! For more information, try '--help'.
     ! next: an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them
     [exit 2]
     $ grid issue accounts/billing
     accounts/billing has an account already, generation 1; `grid rotate accounts/billing` mints another
-    "#);
+    ");
 }
 
 #[test]
@@ -856,16 +854,13 @@ fn what_is_not_there_has_a_hint_of_what_is() {
     [exit 2]
     $ grid hold cygnus moving --until tomorrow
     ! error: invalid value 'tomorrow' for '--until <DATE>': say a day like 2026-12-01
-    ! 
-    ! For more information, try '--help'.
+    ! next: `grid hold --help` says what it takes
     [exit 2]
     $ grid trust atlas
     ! error: the following required arguments were not provided:
     !   <FINGERPRINT>
     ! 
     ! Usage: grid trust [OPTIONS] <NODE> <FINGERPRINT>
-    ! 
-    ! For more information, try '--help'.
     ! next: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`
     [exit 2]
     $ grid history 99
@@ -1142,18 +1137,20 @@ fn arguments_that_contradict_each_other_are_followed_by_what_would_be_right() {
         .map(|typed| bench.grid_with(("GRID_MESH", "/nowhere"), typed).exits(2))
         .collect();
     let told = support::told(&seen).replace("! For more information, try '--help'.\n", "");
-    insta::assert_snapshot!(told.replace("! \n", ""), @r#"
+    insta::assert_snapshot!(told.replace("! \n", ""), @"
     $ grid push --all atlas
     ! error: the argument '--all' cannot be used with '[NODE]...'
     ! Usage: grid push [OPTIONS] <NODE>...
     !        grid push [OPTIONS] --behind
     !        grid push [OPTIONS] --all
+    ! next: `grid push --help` says what it takes
     [exit 2]
     $ grid push --behind --all
     ! error: the argument '--behind' cannot be used with '--all'
     ! Usage: grid push [OPTIONS] <NODE>...
     !        grid push [OPTIONS] --behind
     !        grid push [OPTIONS] --all
+    ! next: `grid push --help` says what it takes
     [exit 2]
     $ grid --mesh push rotate a/b --all
     ! error: the argument '[PROVIDER/CONSUMER]...' cannot be used with '--all'
@@ -1161,6 +1158,7 @@ fn arguments_that_contradict_each_other_are_followed_by_what_would_be_right() {
     !        grid rotate [OPTIONS] --all
     !        grid rotate [OPTIONS] --site <NODE>
     !        grid rotate [OPTIONS] --ca
+    ! next: `grid rotate --help` says what it takes
     [exit 2]
     $ grid rotate --ca --site atlas
     ! error: the argument '--ca' cannot be used with '--site <NODE>'
@@ -1168,34 +1166,41 @@ fn arguments_that_contradict_each_other_are_followed_by_what_would_be_right() {
     !        grid rotate [OPTIONS] --all
     !        grid rotate [OPTIONS] --site <NODE>
     !        grid rotate [OPTIONS] --ca
+    ! next: `grid rotate --help` says what it takes
     [exit 2]
     $ grid --quiet -v status
     ! error: the argument '--quiet' cannot be used with '--verbose...'
     ! Usage: grid status [OPTIONS] [NODE]...
+    ! next: `grid status --help` says what it takes
     [exit 2]
     $ grid history 3 --last 4
     ! error: the argument '[PUSH]' cannot be used with '--last <N>'
     ! Usage: grid history [OPTIONS] [PUSH]
+    ! next: `grid history --help` says what it takes
     [exit 2]
     $ grid evidence atlas --file x
     ! error: the argument '[SITE]' cannot be used with '--file <FILE>'
     ! Usage: grid evidence [OPTIONS] [SITE]
     !        grid evidence <COMMAND>
+    ! next: `grid evidence --help` says what it takes
     [exit 2]
     $ grid evidence report --state x --config y --host z
     ! error: the argument '--config <FILE>' cannot be used with '--host <HOST>'
     ! Usage: grid evidence report [OPTIONS] --state <FILE> <--config <FILE>|--certificate <FILE>>
+    ! next: `grid evidence report --help` says what it takes
     [exit 2]
     $ grid signals render --secrets
     ! error: the following required arguments were not provided:
     !   --site <NODE>
     ! Usage: grid signals render [OPTIONS]
+    ! next: `grid signals render --help` says what it takes
     [exit 2]
     $ grid hold
     ! error: the following required arguments were not provided:
     !   <NODE>
     !   <REASON>
     ! Usage: grid hold [OPTIONS] <NODE> <REASON>
+    ! next: `grid hold --help` says what it takes
     [exit 2]
-    "#);
+    ");
 }

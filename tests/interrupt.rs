@@ -229,15 +229,15 @@ fn after_so_many_failures_nobody_is_sent_to_but_a_provider_that_somebody_waits_f
     let pushed = bench
         .grid(&["push", "--all", "--parallel", "1", "--max-failures", "2"])
         .exits(4);
-    insta::assert_snapshot!(pushed.all(), @r#"
+    insta::assert_snapshot!(pushed.all(), @"
     $ grid push --all --parallel 1 --max-failures 2
     try  push 1  maria@lap3
     minted   accounts/billing, generation 1
     round 0  atlas      named    never sent; billing waits for accounts on omega  failed at test of fails-on-atlas: it exited with 1
              nothing was changed there
-    round 0  borealis   named    never sent                            failed at test of fails-on-borealis: it exited with 1
+    round 0  borealis   named    never sent                                       failed at test of fails-on-borealis: it exited with 1
              nothing was changed there
-    round 0  omega      named    never sent                            sent [TIME] s, loaded accounts
+    round 0  omega      named    never sent                                       sent [TIME] s, loaded accounts
     incomplete: 1 machine sent, 2 failed, 0 already current, 2 behind
     failed      atlas      failed at test of fails-on-atlas: it exited with 1
     failed      borealis   failed at test of fails-on-borealis: it exited with 1
@@ -246,7 +246,7 @@ fn after_so_many_failures_nobody_is_sent_to_but_a_provider_that_somebody_waits_f
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: mend what is wrong on atlas, borealis, then `grid push --behind` finishes this
     [exit 4]
-    "#);
+    ");
     assert!(!bench.path("machines/delphinus").exists());
     assert!(bench.path("machines/omega/current").exists());
 }
@@ -281,7 +281,7 @@ fn a_probe_tells_who_answers_who_does_not_and_who_holds_what_another_sent() {
     4 machines: 1 current, 1 never sent, 1 emptied, 1 fenced
     ! next: `grid push borealis` sends all of it to borealis again
     ! next: `grid push cygnus` changes nothing there, and says who sent that and what to do
-    ! next: dorado: is it up, does sshd run there, is `address` or `port` another one? `grid hold` keeps pushes from it meanwhile
+    ! next: dorado: is it up, does sshd run there, are its `address` and `port` right? `grid hold NODE "why"` keeps pushes from it meanwhile
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]
     "#);

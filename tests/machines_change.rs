@@ -31,7 +31,12 @@ fn holds_a_release(bench: &Bench, root: &str) -> bool {
 fn a_named_machine_that_was_made_anew_is_sent_all_of_it_by_the_same_push() {
     let bench = all_current();
     std::fs::remove_dir_all(bench.path("machines/cygnus")).unwrap();
-    bench.grid(&["push", "cygnus"]).exits(0);
+    let pushed = bench.grid(&["push", "cygnus"]).exits(0).all();
+    assert!(
+        pushed.contains("named    emptied: all of it again"),
+        "{pushed}"
+    );
+    assert!(!pushed.contains("never sent"), "{pushed}");
     assert!(holds_a_release(&bench, "machines/cygnus/grid"));
     bench.grid(&["status", "--exit-code"]).exits(0);
 }
@@ -145,8 +150,9 @@ fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
     [exit 4]
     $ grid status --exit-code borealis
     try  last push 3
-    borealis  uncertain    nothing was delivered yet where it is declared now; last reached at borealis:[DIR]/mesh/machines/borealis/grid
+    borealis  uncertain    nothing was delivered yet where it is declared now; push 3: failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory; last reached at borealis:[DIR]/mesh/machines/borealis/grid
     1 machine: 1 uncertain
+    ! next: borealis: `root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by `become = "sudo"`
     ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]

@@ -36,6 +36,7 @@ under_every_shell!(
     installed_files_are_saved_restored_and_removed,
     a_file_that_becomes_a_folder_and_the_reverse_is_delivered_and_rolled_back,
     what_is_taken_over_is_applied_though_its_release_lies_there_still,
+    a_contact_that_takes_over_looks_at_what_the_other_store_left_alone,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
@@ -607,6 +608,51 @@ fn what_is_taken_over_is_applied_though_its_release_lies_there_still(shell: Shel
     assert_eq!(
         (log.join(", "), text),
         ("apply app, check app".into(), "1".into())
+    );
+}
+
+fn a_contact_that_takes_over_looks_at_what_the_other_store_left_alone(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let all = |a: &str, bed: &Bed| {
+        [
+            service("app").file("a", a).logged(bed),
+            service("broker").grants(&["app"], bed).logged(bed),
+        ]
+    };
+    let list = bed.state().join("broker.list");
+    bed.applied(&all("1", &bed));
+    let (held, base) = (bed.held, bed.base.clone());
+    let mut other = bed.parcel(bundle(&all("2", &bed)));
+    other.base = None;
+    other.take_over = true;
+    assert!(matches!(bed.deliver(other), Outcome::Applied(_)));
+    fs::write(&list, "somebody").unwrap();
+    bed.log();
+    // The first store has the machine for current, so that it only contacts it: of the list both stores say the same.
+    let mut contact = bed.parcel(bundle(&all("1", &bed)));
+    (contact.token, contact.base, contact.take_over) = (held.unwrap(), base, true);
+    match bed.deliver(contact) {
+        Outcome::Applied(applied) => {
+            assert_eq!(applied.applied, [name("app")]);
+            assert_eq!(applied.loaded, [name("broker")]);
+            assert_eq!(
+                applied.mended,
+                ["broker: it did not admit exactly its list"]
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read_to_string(&list).unwrap(), "app");
+    assert_eq!(bed.ask().token, held);
+    assert_eq!(
+        bed.log(),
+        [
+            "apply app",
+            "check app",
+            "check app",
+            "check broker",
+            "load broker"
+        ]
     );
 }
 

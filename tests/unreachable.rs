@@ -249,6 +249,19 @@ fn each_way_not_to_reach_a_machine_has_its_own_message_and_the_others_are_sent()
         let next = line(&told, &format!("! next: {machine}: "));
         assert!(next.contains(hint), "{next}");
     }
+    // What came of the push is not told once only: whoever asks later reads the same.
+    let status = field.told(&field.bench.grid(&["status"]).exits(0));
+    for (machine, cause, _) in expected {
+        let stands = line(&status, &format!("{machine} "));
+        assert!(stands.contains("never sent"), "{stands}");
+        assert!(
+            stands.contains("; push 1: ") || stands.contains("  push 1: "),
+            "{stands}"
+        );
+        assert!(stands.contains(cause), "{stands}");
+        let next = format!("! next: {machine}: ");
+        assert_eq!(line(&status, &next), line(&told, &next));
+    }
     // A probe says the same to do.
     let probe = ["status", "--probe", "changed", "refused"];
     let probed = field.told(&field.bench.grid(&probe).exits(0));

@@ -11,7 +11,7 @@
 //! | `narrator`, `summary`, `phrases`, `progress` | what a push says |
 //! | `view/` | what `--json` prints; stable |
 //! | `interrupt` | Ctrl-C |
-//! | `usage` | what a usage error ends with |
+//! | `usage` | what is said of a command line that is refused |
 //! | `begins` | the journal's word that a push began |
 //! | `sources` | the operator's files, commands and variables |
 
@@ -115,18 +115,21 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            let error = usage::of_the_command(error, &arguments);
             let mut ui = Ui::new(Color::Auto);
-            ui.usage(&error);
-            if error.kind() == clap::error::ErrorKind::MissingRequiredArgument
-                && let Some(hint) = for_missing(&typed)
-            {
-                ui.hint(hint);
-            }
-            return if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Done
+            return match usage::refusal(error, &arguments) {
+                Ok(refusal) => {
+                    ui.usage(&refusal.text);
+                    ui.hint(&refusal.hint);
+                    Exit::Usage
+                }
+                Err(help) => {
+                    ui.help(&help);
+                    if help.use_stderr() {
+                        Exit::Usage
+                    } else {
+                        Exit::Done
+                    }
+                }
             };
         }
     };
@@ -140,22 +143,6 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
             error.exit
         }
     }
-}
-
-/// Where to find what was not said.
-fn for_missing(typed: &str) -> Option<&'static str> {
-    let is_typed = |command: &str| typed.split(' ').any(|word| word == command);
-    if is_typed("trust") {
-        return Some(
-            "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`",
-        );
-    }
-    ["issue", "revoke", "rotate"]
-        .into_iter()
-        .any(is_typed)
-        .then_some(
-            "an account is PROVIDER/CONSUMER, like broker/billing; `grid provisions` lists them",
-        )
 }
 
 /// The command as typed, for the journal.

@@ -18,7 +18,9 @@ const MARGIN: usize = 9;
 const SUMMONS: usize = 9;
 /// Where the outcome stands, if the reason leaves it the room.
 const REASON: usize = 36;
-/// The same on a terminal narrower than `WIDE`.
+/// It stands further right in a round where a reason is longer, up to here.
+const REASON_MOST: usize = 64;
+/// Where the outcome stands on a terminal narrower than `WIDE`.
 const REASON_NARROW: usize = 20;
 const WIDE: usize = 110;
 /// A wider name of a machine shifts its line.
@@ -44,11 +46,16 @@ pub(super) struct Narrator<'a> {
     mesh: &'a Mesh,
     heading: Heading,
     node_width: usize,
+    /// As wide as the column of the reasons is at least, and at most.
+    reason_widths: (usize, usize),
+    /// As wide as it is in this round.
     reason_width: usize,
     bars: Bars,
     under_way: BTreeMap<NodeName, UnderWay>,
     /// The machines that are being asked what they hold.
     asked: BTreeSet<NodeName>,
+    /// The machines that were found to hold nothing any more.
+    emptied: BTreeSet<NodeName>,
     failed: Option<CommandError>,
 }
 
@@ -66,19 +73,21 @@ impl<'a> Narrator<'a> {
     pub fn new(ui: &'a mut Ui, mesh: &'a Mesh, heading: Heading) -> Self {
         let widest = mesh.nodes.keys().map(|node| node.as_str().len()).max();
         let bars = Bars::new(ui.show_bars());
-        let reason_width = match ui.width() {
-            Some(width) if width < WIDE => REASON_NARROW,
-            _ => REASON,
+        let reason_widths = match ui.width() {
+            Some(width) if width < WIDE => (REASON_NARROW, REASON_NARROW),
+            _ => (REASON, REASON_MOST),
         };
         Self {
             ui,
             mesh,
             heading,
-            reason_width,
+            reason_widths,
+            reason_width: reason_widths.0,
             node_width: widest.unwrap_or(0).min(WIDEST_NODE),
             bars,
             under_way: BTreeMap::new(),
             asked: BTreeSet::new(),
+            emptied: BTreeSet::new(),
             failed: None,
         }
     }
@@ -153,7 +162,11 @@ impl<'a> Narrator<'a> {
                 revoked,
                 ..
             } => {
-                let mut why = vec![phrases::reasons(reasons)];
+                let again = self.emptied.contains(node) && reasons.contains(&Reason::NeverSent);
+                let mut why = vec![match again {
+                    true => "emptied: all of it again".to_owned(),
+                    false => phrases::reasons(reasons),
+                }];
                 why.extend(
                     waits
                         .iter()
@@ -170,6 +183,7 @@ impl<'a> Narrator<'a> {
                     first: reasons.contains(&Reason::NeverSent) || reasons.contains(&Reason::Moved),
                     said: BTreeSet::new(),
                 };
+                self.make_room(under_way.why.chars().count());
                 self.under_way.insert(node.clone(), under_way);
                 self.bars.begin(node);
             }
@@ -212,6 +226,8 @@ impl<'a> Narrator<'a> {
             }
             Event::Emptied { node } => {
                 self.bars.end(node);
+                self.under_way.remove(node);
+                self.emptied.insert(node.clone());
                 let line = self.line("emptied", node, None);
                 self.say(&line.look(
                     Look::Warn,
@@ -228,6 +244,17 @@ impl<'a> Narrator<'a> {
                 problem,
             } => self.failed(node, *round, problem),
             Event::Ended(_) => {}
+        }
+    }
+
+    /// Has the column of the reasons hold one more of this round, all of which are told before the first outcome.
+    fn make_room(&mut self, reason: usize) {
+        let (least, most) = self.reason_widths;
+        if self.under_way.is_empty() {
+            self.reason_width = least;
+        }
+        if reason <= most {
+            self.reason_width = self.reason_width.max(reason);
         }
     }
 

@@ -242,10 +242,15 @@ impl Ui {
         }
     }
 
-    /// Help or a usage error of the argument parser, as it styles it.
-    pub(super) fn usage(&mut self, error: &clap::Error) {
-        let text = error.render().ansi().to_string();
-        if error.use_stderr() {
+    /// What the argument parser refuses, with the parser's escapes.
+    pub(super) fn usage(&mut self, text: &str) {
+        self.write_err(text.as_bytes());
+    }
+
+    /// Help, or the version, as the argument parser styles it.
+    pub(super) fn help(&mut self, help: &clap::Error) {
+        let text = help.render().ansi().to_string();
+        if help.use_stderr() {
             self.write_err(text.as_bytes());
         } else {
             // Help that cannot be written has nobody to read it.

@@ -155,8 +155,8 @@ impl DeliveryError {
                 "set `address` of the machine, or HostName in ~/.ssh/config".to_owned()
             }
             Self::Connect { .. } => {
-                "is it up, does sshd run there, is `address` or `port` another one? \
-                 `grid hold` keeps pushes from it meanwhile"
+                "is it up, does sshd run there, are its `address` and `port` right? \
+                 `grid hold NODE \"why\"` keeps pushes from it meanwhile"
                     .to_owned()
             }
             Self::Handshake { .. } | Self::Negotiate { .. } => {

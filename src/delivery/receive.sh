@@ -1031,7 +1031,11 @@ send() {
 	#@ token
 	if switch "$digest"; then
 		#@ switched
-		forward && finish applied
+		if forward; then
+			# It was to be a contact, and found what another store sent: what that left alone nobody has looked at.
+			case ",$replaces," in *",$token,"*) drifted="" && contact ;; esac
+			finish applied
+		fi
 	fi
 	failed
 	back && finish rolled-back

@@ -65,6 +65,9 @@ pub struct Touched {
     /// The cause of a failure; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What to type or to do next, where the failure said so; at most 500 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// Of a machine that was fenced: what it held instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
@@ -138,7 +141,7 @@ impl Entry {
             .chain(self.commit.iter_mut().map(|commit| &mut commit.hash))
             .chain(self.machines.values_mut().flat_map(|touched| {
                 let log = touched.fence.as_mut().and_then(|fence| fence.log.as_mut());
-                touched.why.iter_mut().chain(log)
+                touched.why.iter_mut().chain(&mut touched.hint).chain(log)
             }))
         {
             *text = clean(text);

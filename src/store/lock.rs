@@ -37,11 +37,20 @@ pub struct Holder {
     /// Since when.
     #[schemars(with = "String")]
     pub since: Timestamp,
-    /// What for: `push 413`, `assign`.
+    /// What for: `push`, `assign`.
     pub what: String,
 }
 
 impl Holder {
+    /// What a push holds the lock for.
+    pub const PUSH: &'static str = "push";
+
+    /// Whether it pushes.
+    #[must_use]
+    pub fn is_a_push(&self) -> bool {
+        self.what == Self::PUSH
+    }
+
     /// This process on this host.
     #[must_use]
     pub fn here(user: &str, what: &str, since: Timestamp) -> Self {

@@ -521,7 +521,12 @@ impl Courier<'_> {
             }
             kind => {
                 self.take(node, &manifest);
-                self.drift_again(node, drifted);
+                if parcel.replaces.contains(&parcel.token) {
+                    // It was to be a contact: it goes on as one.
+                    self.floor.coverage.saw("contact took over");
+                } else {
+                    self.drift_again(node, drifted);
+                }
                 self.leave(node, left);
                 // What was said to be gone is made good by a send; until then the operator is taken at their word. A
                 // provider that goes with it was there all the while: whoever counted on it finds it gone.

@@ -22,6 +22,7 @@ pub const TO_SEE: &[&str] = &[
     "send fenced, emptied",
     "contact",
     "contact mended",
+    "contact took over",
     "ask answered",
     "ask unanswered",
     "uncertain on hold",

@@ -84,6 +84,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
             true => Some("what it left behind".to_owned()),
             false => service.as_ref().map(ToString::to_string),
         },
+        hint: None,
         fence: None,
     };
     let touched = nodes.iter().map(|node| (node.clone(), touched.clone()));

@@ -23,7 +23,7 @@ use crate::cli::view::PushEvent;
 use crate::delivery::{CourierSettings, Couriers, Dispatch, Gate, match_blocks};
 use crate::mesh::Mesh;
 use crate::push::{Event, Named, Orders, Ports, Pretend, Report, push};
-use crate::store::{MemoryStore, Store, SystemChance};
+use crate::store::{Holder, MemoryStore, Store, SystemChance};
 use crate::words::NodeName;
 
 /// Arguments of `grid push`.
@@ -88,7 +88,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let (folder, loaded) = context.load()?;
     named(context, &folder, &loaded.mesh, arguments)?;
     let wait = arguments.wait.unwrap_or(Duration::ZERO);
-    let mut writing = context.writing_to(folder, loaded, "push", wait)?;
+    let mut writing = context.writing_to(folder, loaded, Holder::PUSH, wait)?;
     refuse_renamed(&writing.loaded.mesh, &writing.state.fleet)?;
     let gate = context.gate()?;
     let orders = orders(

@@ -1,6 +1,6 @@
 //! `grid status`: reads only, takes no lock, and without `--probe` contacts nobody.
 
-mod fenced;
+mod journal;
 mod probe;
 mod table;
 
@@ -13,13 +13,15 @@ use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
 use crate::cli::view::{
-    AuthorityView, FencedView, MachineState, MachineView, ProbeView, StatusView, WaitingView,
+    AuthorityView, FencedView, LastPushView, MachineState, MachineView, ProbeView, StatusView,
+    WaitingView,
 };
 use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
 use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
+use crate::store::Holder;
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -55,6 +57,10 @@ struct Stands {
     probe: Option<ProbeView>,
     /// What the journal has of it, if it refused the last push to it.
     fenced: Option<FencedView>,
+    /// And what came of the last push to it, if that left it as it was.
+    last: Option<LastPushView>,
+    /// Whether the push that runs now is sending to it.
+    sending: bool,
     /// Of a machine on hold: the accounts of which it has an older secret.
     older: BTreeSet<ProvisionId>,
     /// And those of which it has a closed one.
@@ -87,7 +93,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     };
     let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
     let mut standings = stand(context, &reading);
-    let forgotten = fenced::note(context, &reading, &mut standings)?;
+    let running = context.running(&reading.folder);
+    note_sending(&reading, running.as_ref(), &mut standings);
+    let forgotten = journal::note(context, &reading, &mut standings)?;
     if arguments.probe {
         probe::probe(&reading, &is_chosen, &mut standings);
     }
@@ -97,10 +105,16 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
     if context.ui.json {
         let mut view = view(&reading, context.today, standings);
-        view.running = context.running(&reading.folder);
+        view.running = running;
         context.ui.json(&view, false)?;
     } else {
-        table::table(context, &reading, &standings.collect(), &forgotten)?;
+        let standings = standings.collect();
+        table::table(
+            context,
+            &reading,
+            &standings,
+            (running.as_ref(), &forgotten),
+        )?;
     }
     Ok(if arguments.exit_code && to_be_mended {
         Exit::Behind
@@ -181,6 +195,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             identity: None,
             probe: None,
             fenced: None,
+            last: None,
+            sending: false,
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
             unwell: world.machine(&node).unwell,
@@ -204,6 +220,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 identity: None,
                 probe: None,
                 fenced: None,
+                last: None,
+                sending: false,
                 older: BTreeSet::new(),
                 shut_out: BTreeSet::new(),
                 unwell: None,
@@ -212,6 +230,23 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
         }
     }
     found
+}
+
+/// Notes to whom the push that runs is sending: it is what it began that is not settled there.
+fn note_sending(
+    reading: &Reading,
+    running: Option<&Holder>,
+    standings: &mut BTreeMap<NodeName, Stands>,
+) {
+    if running.is_none_or(|holder| !holder.is_a_push()) {
+        return;
+    }
+    for (node, stands) in standings {
+        let machine = reading.state.fleet.get(node);
+        let attempt = machine.and_then(|machine| machine.attempt.as_ref());
+        stands.sending = stands.state == MachineState::Uncertain
+            && attempt.is_some_and(|attempt| attempt.token.push == reading.state.push);
+    }
 }
 
 /// The sites whose identity a push would renew today.
@@ -315,6 +350,8 @@ fn view(
                     .map(phrases::hold),
                 unobserved: declared.is_some_and(|declared| !declared.is_observed()),
                 fenced: stands.fenced,
+                sending: stands.sending,
+                last_push: stands.last,
                 older: stands.older,
                 unwell: stands.unwell.filter(|_| is_unwell),
                 shut_out: stands.shut_out,

@@ -11,7 +11,8 @@ use crate::cli::git::{self, GitPlace};
 use crate::cli::who;
 use crate::mesh::{self, Loaded};
 use crate::store::{
-    Change, Entry, LockError, MeshLock, Outcome, SledStore, State, Store as _, StoreError, Touched,
+    Change, Entry, Holder, LockError, MeshLock, Outcome, SledStore, State, Store as _, StoreError,
+    Touched,
 };
 use crate::words::{Era, NodeName, StoreId};
 
@@ -116,7 +117,7 @@ impl Context {
             let is_held = matches!(error, LockError::Held { .. });
             let error = CommandError::from(error);
             // Only a push can wait; and one that did was told how long.
-            if is_held && what == "push" && wait.is_zero() {
+            if is_held && what == Holder::PUSH && wait.is_zero() {
                 error.hint(format!(
                     "`grid {} --wait` waits for it by itself",
                     self.typed

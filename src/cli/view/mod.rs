@@ -27,8 +27,8 @@ pub use provisions::{GenerationView, ProvisionView, ProvisionsView};
 pub use push::{AppliedView, PushEvent};
 pub use signals::{SignalView, SignalsView, SiteDiffView, SiteEffect, SitesDiffView};
 pub use status::{
-    AuthorityView, CurrentView, DriftView, FencedView, MachineState, MachineView, ProbeView,
-    StatusView,
+    AuthorityView, CurrentView, DriftView, FencedView, LastPushView, MachineState, MachineView,
+    ProbeView, StatusView,
 };
 pub use waiting::{BlockerView, WaitView, WaitingView};
 

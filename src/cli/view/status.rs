@@ -76,6 +76,13 @@ pub struct MachineView {
     /// Of an uncertain machine that refused the last push to it: what it held then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fenced: Option<FencedView>,
+    /// Whether the push that runs now is sending to it, so that it is uncertain for the time being.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sending: bool,
+    /// Of a machine that is not as it should be: what came of the last push that tried to send to it, where it was not reached,
+    /// refused that before it changed anything, or left nobody knowing what it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_push: Option<LastPushView>,
     /// The accounts of which a machine on hold has an older secret, which stays admitted for its sake.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub older: BTreeSet<ProvisionId>,
@@ -156,6 +163,18 @@ pub struct FencedView {
     /// The last line of its own log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+}
+
+/// A push that came to nothing on a machine.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct LastPushView {
+    /// Which.
+    pub push: u64,
+    /// Why.
+    pub cause: String,
+    /// What to type or to do next, as it was said then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// What somebody changed on a machine, by hand or by another program.

@@ -193,6 +193,7 @@ fn on_machine(
                 how,
                 digest: None,
                 why,
+                hint: None,
                 fence: None,
             };
             (machine.name().clone(), touched)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::context::{Context, UnderWay, Writing};
 use crate::cli::exit::{CommandError, Exit};
+use crate::cli::phrases;
 use crate::push::{Event, Problem, Report};
 use crate::store::{Change, Fence, JournalRecord, Store, Touch, Touched};
 use crate::words::NodeName;
@@ -43,7 +44,7 @@ impl Told {
             Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
             Event::Contacted { node, .. } => self.verified(node, None),
             Event::Failed { node, problem, .. } => {
-                let why = crate::cli::phrases::problem(problem);
+                let why = phrases::problem(problem);
                 let how = match problem {
                     Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
                     Problem::Uncomposable(_) => return,
@@ -54,13 +55,9 @@ impl Told {
                     Problem::Fenced { .. } => Touch::Fenced,
                 };
                 self.touch(node, how, Some(why));
-                if let (Problem::Fenced { held, log, .. }, Some(touched)) =
-                    (problem, self.machines.get_mut(node))
-                {
-                    touched.fence = Some(Fence {
-                        held: *held,
-                        log: log.last().cloned(),
-                    });
+                if let Some(touched) = self.machines.get_mut(node) {
+                    touched.hint = phrases::failure_of(problem).and_then(|f| f.hint.clone());
+                    touched.fence = fence(problem);
                 }
             }
             _ => {}
@@ -79,9 +76,21 @@ impl Told {
             how,
             digest: None,
             why,
+            hint: None,
             fence: None,
         };
         self.machines.insert(node.clone(), touched);
+    }
+}
+
+/// What a machine held that the fence refused.
+fn fence(problem: &Problem) -> Option<Fence> {
+    match problem {
+        Problem::Fenced { held, log, .. } => Some(Fence {
+            held: *held,
+            log: log.last().cloned(),
+        }),
+        _ => None,
     }
 }
 

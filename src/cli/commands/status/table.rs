@@ -6,17 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 
 use super::probe::probed;
-use super::{Stands, fenced, left_behind, reached_elsewhere};
+use super::{Stands, journal, left_behind, reached_elsewhere};
 use crate::cli::commands::renamed::sent_as;
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases::{self, count};
 use crate::cli::summary::fences;
-use crate::cli::ui::{Line, Look};
+use crate::cli::ui::{Line, Look, clean};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
 use crate::compose::services::revoked_accounts;
 use crate::push::Reason;
+use crate::store::Holder;
 use crate::words::NodeName;
 
 /// Why a machine stands as it does.
@@ -51,6 +52,7 @@ fn why(
         .iter()
         .filter(|reason| match (reason, stands.state) {
             (Reason::NeverSent, MachineState::NeverSent) => false, // its state says so
+            (Reason::Uncertain, _) if stands.sending => false,
             (Reason::Uncertain, MachineState::Uncertain) => false,
             _ => true,
         })
@@ -72,7 +74,8 @@ fn why(
     if declared.is_some_and(|declared| !declared.is_observed()) {
         why.push(crate::delivery::NOT_OBSERVED.to_owned());
     }
-    why.extend(stands.fenced.as_ref().map(fenced::told));
+    why.extend(stands.fenced.as_ref().map(journal::told));
+    why.extend(stands.last.as_ref().map(journal::left));
     let is_told = |probe: &&ProbeView| {
         stands.fenced.is_some() && matches!(probe, ProbeView::OtherToken { .. })
     };
@@ -90,6 +93,9 @@ fn why(
 
 /// What a machine was found to be that its store has for current.
 fn found_instead(stands: &Stands) -> Option<&'static str> {
+    if stands.sending {
+        return Some("being sent");
+    }
     if stands.state == MachineState::Uncertain && stands.fenced.is_some() {
         return Some("fenced");
     }
@@ -104,6 +110,7 @@ fn look(stands: &Stands) -> Look {
     match stands.state {
         MachineState::Current if stands.is_unwell() => Look::Bad,
         MachineState::Current => Look::Good,
+        MachineState::Uncertain if stands.sending => Look::Warn,
         MachineState::Uncertain | MachineState::RolledBack => Look::Bad,
         _ => Look::Warn,
     }
@@ -130,6 +137,9 @@ fn hints(
         hints.push(phrases::NO_MACHINES.to_owned());
     }
     for (node, stands) in standings {
+        let last = stands.last.as_ref().filter(|_| stands.probe.is_none());
+        let hint = last.and_then(|last| last.hint.as_ref());
+        hints.extend(hint.map(|hint| format!("{node}: {}", clean(hint))));
         match &stands.probe {
             Some(ProbeView::Unreached(failure)) => {
                 let hint = failure.hint.iter();
@@ -220,7 +230,7 @@ pub(super) fn table(
     context: &mut Context,
     reading: &Reading,
     standings: &BTreeMap<NodeName, Stands>,
-    forgotten: &BTreeSet<NodeName>,
+    (running, forgotten): (Option<&Holder>, &BTreeSet<NodeName>),
 ) -> Result<(), CommandError> {
     let mesh = &reading.loaded.mesh;
     let mut heading = Line::new().look(Look::Strong, &mesh.name);
@@ -232,11 +242,10 @@ pub(super) fn table(
         (true, push) => format!("last push {push}"),
     };
     let mut lines = vec![heading.plain(format!("  {last}"))];
-    let running = context.running(&reading.folder);
-    if let Some(holder) = &running {
-        let what = match holder.what.as_str() {
-            "push" => "a push runs".to_owned(),
-            other => format!("`grid {other}` runs"),
+    if let Some(holder) = running {
+        let what = match holder.is_a_push() {
+            true => "a push runs".to_owned(),
+            false => format!("`grid {}` runs", holder.what),
         };
         let line = Line::new()
             .look(Look::Warn, format!("{what}: "))
@@ -320,7 +329,7 @@ pub(super) fn table(
     if sendable.any(|stands| !is_fenced(stands)) && renamed.is_none() && !context.ui.quiet {
         context.ui.hint(match running {
             // Another push would be refused, and what runs may be sending to them.
-            Some(holder) if holder.what == "push" => {
+            Some(holder) if holder.is_a_push() => {
                 "a push runs: see what is left once it is done, or `grid push --behind --wait` waits for it and then sends that"
             }
             Some(_) => {
