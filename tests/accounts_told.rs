@@ -136,9 +136,8 @@ fn an_old_secret_that_a_machine_on_hold_keeps_open_is_told_by_all_who_know_of_it
     }
 }
 
-#[test]
-fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
-    let bench = all_current();
+/// Declares `accounts` as a RabbitMQ.
+fn as_rabbitmq(bench: &Bench) {
     let declared = bench.read("mesh.toml");
     let (begin, rest) = declared.split_once("[services.accounts.provides]").unwrap();
     let (_, rest) = rest.split_once("[[services.accounts.files]]").unwrap();
@@ -148,17 +147,34 @@ fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
             "{begin}[services.accounts.provides]\nkind = \"rabbitmq\"\nhost = \"127.0.0.1\"\n\n[[services.accounts.files]]{rest}"
         ),
     );
-    let seen = bench.grid(&["push", "--behind"]).exits(4);
-    insta::assert_snapshot!(seen.all(), @r#"
+}
+
+#[test]
+fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
+    let bench = all_current();
+    let declared = bench.read("mesh.toml");
+    as_rabbitmq(&bench);
+    let seen = [
+        bench.grid(&["status"]).exits(0),
+        bench.grid(&["push", "--behind"]).exits(4),
+    ];
+    insta::assert_snapshot!(support::told(&seen), @r#"
+    $ grid status
+    try  last push 1
+    atlas     behind       cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
+    borealis  behind       cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
+    cygnus    current
+    3 machines: 1 current, 2 behind
+    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, accounts can go, then `grid push --behind` sends it
     $ grid push --behind
     try  push 2  maria@lap3
-    round 0  atlas     cannot be composed: accounts: what billing wants is not in the words of a rabbitmq provider
-    round 0  borealis  cannot be composed: billing: what billing wants is not in the words of a rabbitmq provider
+    round 0  atlas     cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
+    round 0  borealis  cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
     incomplete: 0 machines sent, 2 failed, 1 already current
-    failed      atlas     cannot be composed: accounts: what billing wants is not in the words of a rabbitmq provider
-    failed      borealis  cannot be composed: billing: what billing wants is not in the words of a rabbitmq provider
+    failed      atlas     cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
+    failed      borealis  cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: give the provider the `kind` back with which billing got its account, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, the first can go, then `grid push --behind` finishes this
+    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, accounts can go, then `grid push --behind` finishes this
     [exit 4]
     "#);
     // And so it is done: a provider with another name, beside the first.
@@ -188,6 +204,60 @@ fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
     bench.grid(&["unassign", "accounts"]).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
     bench.grid(&["status", "--exit-code"]).exits(0);
+}
+
+#[test]
+fn an_account_of_a_former_kind_that_nobody_uses_is_closed_before_the_kind_goes() {
+    let bench = all_current();
+    let declared = bench.read("mesh.toml");
+    bench.grid(&["unassign", "billing"]).exits(0);
+    as_rabbitmq(&bench);
+    // While it is in use, then not any more.
+    bench.grid(&["push", "--behind"]).exits(4);
+    let seen = [
+        bench.grid(&["push", "--behind"]).exits(4),
+        bench.grid(&["status"]).exits(0),
+    ];
+    assert_eq!(admitted(&bench), ["try.billing.1"]);
+    insta::assert_snapshot!(support::told(&seen), @r#"
+    $ grid push --behind
+    try  push 3  maria@lap3
+    round 0  atlas     cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: nothing would close that account any more
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      atlas  cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: nothing would close that account any more
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there; if the custom one is gone for good, `grid forget atlas --service accounts` takes it as gone, then `grid push --behind` finishes this
+    [exit 4]
+    $ grid status
+    try  last push 3
+    atlas     behind       cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: nothing would close that account any more
+    borealis  current
+    cygnus    current
+    3 machines: 2 current, 1 behind
+    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there; if the custom one is gone for good, `grid forget atlas --service accounts` takes it as gone, then `grid push --behind` sends it
+    "#);
+    // As it says: with its kind, a push closes it.
+    let other = bench.read("mesh.toml");
+    bench.file("mesh.toml", &declared);
+    bench.grid(&["unassign", "billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert!(admitted(&bench).is_empty());
+    bench.file("mesh.toml", &other);
+    let composed = bench.grid(&["compose", "atlas"]).exits(0).all();
+    assert!(composed.contains("\"kind\": \"rabbitmq\""), "{composed}");
+}
+
+#[test]
+fn a_provider_of_a_former_kind_that_is_gone_is_forgotten_as_told() {
+    let bench = all_current();
+    bench.grid(&["unassign", "billing"]).exits(0);
+    as_rabbitmq(&bench);
+    bench.grid(&["push", "--behind"]).exits(4);
+    bench.grid(&["compose", "atlas"]).exits(3);
+    bench
+        .grid(&["forget", "atlas", "--service", "accounts", "--yes"])
+        .exits(0);
+    bench.grid(&["compose", "atlas"]).exits(0);
 }
 
 #[test]

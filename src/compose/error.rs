@@ -1,6 +1,7 @@
 //! Why a machine cannot be composed.
 
 use super::environment;
+use super::other_kind::OtherKind;
 use super::sources::SourceError;
 use super::templates::TemplateError;
 use crate::kinds;
@@ -36,6 +37,9 @@ pub enum ComposeError {
         /// What and why.
         source: kinds::KindError,
     },
+    /// A provider is declared as another kind than it was when it gave accounts.
+    #[error("{0}")]
+    OtherKind(OtherKind),
     /// The list of a provider that is to leave cannot be written, while somebody still uses it.
     #[error(
         "{service} stays as it is for now, and its list, which changes, cannot be written any more: {why}; put back what is missing, at \
@@ -99,15 +103,7 @@ impl ComposeError {
                 source: kinds::KindError::Template { template, .. },
                 ..
             } => template.clone(),
-            Self::Kind {
-                source: kinds::KindError::Wants { consumer, kind },
-                ..
-            } => {
-                return format!(
-                    "give the provider the `kind` back with which {consumer} got its account, and declare the {kind} one as a service with \
-                     a name of its own: once {consumer} consumes that and was sent, the first can go"
-                );
-            }
+            Self::OtherKind(other) => return other.remedy(),
             Self::Site { .. } => "[signals]".to_owned(),
             Self::Kind { service, .. }
             | Self::Leaving { service, .. }

@@ -24,6 +24,7 @@ pub mod grants;
 pub mod identities;
 pub mod location;
 pub mod manifest;
+pub mod other_kind;
 pub mod parts;
 pub mod release;
 pub mod render;

@@ -24,6 +24,7 @@ use super::files::{Files, mode_of};
 use super::manifest::{
     Bound, FORMAT, Grants, Manifest, ServiceManifest, SiteManifest, Step, StepSeconds,
 };
+use super::other_kind;
 use super::services::{Outline, Placed, outline};
 use super::site;
 use super::sources::Sources;
@@ -201,7 +202,9 @@ impl Composer {
         let bindings = self.bindings(world, service, bound, files)?;
         self.own_files(world, node, service, &bindings, files)?;
         if let (Some(provides), Some(grants)) = (&service.provides, grants) {
-            self.list(world, &provides.provider, &service.name, grants, files)?;
+            let provider = &provides.provider;
+            other_kind::refuse_list(world, &node.name, &service.name, provider, grants)?;
+            self.list(world, provider, &service.name, grants, files)?;
             let empty =
                 self.list_bytes(world, &provides.provider, &service.name, &Grants::new())?;
             files.command("empty", empty.content.expose())?;
@@ -275,6 +278,7 @@ impl Composer {
             let Some(provides) = &declared.provides else {
                 continue;
             };
+            other_kind::refuse_binding(provider, &provides.provider, &service.name, bound)?;
             let account = Account {
                 owner: kinds::Owner {
                     mesh: &world.mesh.name,

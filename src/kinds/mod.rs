@@ -83,6 +83,14 @@ macro_rules! kinds {
             }
         }
 
+        impl Wants {
+            /// The name of the kind in whose words it is, as the declaration writes it.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+        }
+
         /// The schemas of the kinds, for the declaration's: name, settings, wants.
         #[must_use]
         pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {

@@ -73,6 +73,8 @@ pub struct Glance {
     pub reasons: Vec<Reason>,
     /// Whether what it should be is the very bundle that was last rolled back there.
     pub is_rolled_back: bool,
+    /// Of one that cannot be composed: what to do about that, as a clause.
+    pub remedy: Option<String>,
 }
 
 impl Glance {
@@ -107,6 +109,7 @@ fn glance(composer: &Composer, world: &World<'_>, node: &NodeName) -> Glance {
         .as_ref()
         .map(|(release, outline)| (release, outline));
     let (reasons, is_rolled_back) = judge(world, node, seen);
+    let remedy = composed.as_ref().err().map(ComposeError::remedy);
     // One that cannot be composed has none of these.
     let outline = composed.map(|(_, outline)| outline).unwrap_or_default();
     let services = outline.services.into_iter();
@@ -118,6 +121,7 @@ fn glance(composer: &Composer, world: &World<'_>, node: &NodeName) -> Glance {
             .collect(),
         reasons,
         is_rolled_back,
+        remedy,
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::renamed::{self, sent_as};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
-use crate::cli::ui::Line;
+use crate::cli::ui::{Line, Look};
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::Composer;
 use crate::mesh::Mesh;
@@ -38,7 +39,20 @@ pub(super) fn tell(
             _ => None,
         })
         .collect();
-    let exit = finish(context, ChangeView { changed, behind })?;
+    let view = ChangeView { changed, behind };
+    let exit = match sent_as(mesh, &state.fleet) {
+        Some((old, nodes)) if !view.behind.is_empty() && !context.ui.json => {
+            show(context, &view)?;
+            let said = renamed::told(mesh, old, &nodes);
+            let note = Line::new().look(Look::Warn, "note: ").plain(said);
+            context.ui.note(&note);
+            for hint in renamed::hints(old) {
+                context.ui.hint(&hint);
+            }
+            Exit::Done
+        }
+        _ => finish(context, view)?,
+    };
     if !context.ui.json {
         if !lives.is_empty() {
             let typed: Vec<&str> = lives.iter().map(NodeName::as_str).collect();
@@ -82,17 +96,22 @@ pub(super) fn finish(context: &mut Context, view: ChangeView) -> crate::cli::Res
         context.ui.json(&view, false)?;
         return Ok(Exit::Done);
     }
-    let mut lines: Vec<Line> = view.changed.iter().map(Line::of).collect();
-    if !view.behind.is_empty() {
-        lines.push(Line::of(format!("behind now: {}", list(&view.behind))));
-    }
-    context.ui.results(&lines)?;
+    show(context, &view)?;
     if !view.behind.is_empty() {
         context
             .ui
             .hint("the next push carries it: `grid push --behind`");
     }
     Ok(Exit::Done)
+}
+
+fn show(context: &mut Context, view: &ChangeView) -> Result<(), CommandError> {
+    let mut lines: Vec<Line> = view.changed.iter().map(Line::of).collect();
+    if !view.behind.is_empty() {
+        lines.push(Line::of(format!("behind now: {}", list(&view.behind))));
+    }
+    context.ui.results(&lines)?;
+    Ok(())
 }
 
 /// Every machine that is behind: those that are not on hold, and those that are.

@@ -18,12 +18,29 @@ pub(super) fn refuse_renamed(mesh: &Mesh, fleet: &Fleet) -> Result<(), CommandEr
         list(nodes),
         mesh.name
     );
-    Err(CommandError::new(Exit::Declaration, error)
-        .hint(format!("`name = \"{old}\"` in mesh.toml goes on as before"))
-        .hint(format!(
+    let refused = CommandError::new(Exit::Declaration, error);
+    Err(hints(old).into_iter().fold(refused, CommandError::hint))
+}
+
+/// What to type where a mesh is called otherwise than as `old`, as which it was sent.
+pub(super) fn hints(old: &MeshName) -> [String; 2] {
+    [
+        format!("`name = \"{old}\"` in mesh.toml goes on as before"),
+        format!(
             "to rename it, first take everything away as {old}: `grid unassign` each service, then `grid push --behind`, which closes \
              the accounts; with the new name, assign them again"
-        )))
+        ),
+    ]
+}
+
+/// That no push goes on, for whoever only looks: nothing else that is to be said of the machines helps before that is mended.
+pub(super) fn told(mesh: &Mesh, old: &MeshName, nodes: &[&NodeName]) -> String {
+    format!(
+        "this mesh was called {old} when it was last sent to {}, and is called {} now: a push refuses, since accounts carry the \
+         mesh's name, and those of {old} would stay open on their providers",
+        list(nodes),
+        mesh.name
+    )
 }
 
 /// The other name that the mesh had when it was last sent, and the machines that still hold services of it.

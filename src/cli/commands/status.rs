@@ -67,6 +67,8 @@ struct Stands {
     shut_out: BTreeSet<ProvisionId>,
     /// The push that last contacted it, if that did not find it well.
     unwell: Option<u64>,
+    /// Of one that cannot be composed: what to do about that, as a clause.
+    remedy: Option<String>,
 }
 
 impl Stands {
@@ -200,6 +202,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
             unwell: world.machine(&node).unwell,
+            remedy: glance.remedy.filter(|_| !on_hold),
         };
         found.insert(node, stands);
     }
@@ -225,6 +228,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 older: BTreeSet::new(),
                 shut_out: BTreeSet::new(),
                 unwell: None,
+                remedy: None,
             };
             found.insert(node.clone(), stands);
         }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use super::probe::probed;
 use super::{Stands, journal, left_behind, reached_elsewhere};
-use crate::cli::commands::renamed::sent_as;
+use crate::cli::commands::renamed::{self, sent_as};
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases::{self, count};
@@ -170,6 +170,17 @@ fn hints(
             hints.push(phrases::ends_left_behind(node, &left_behind));
         }
     }
+    let remedies: BTreeSet<&str> = standings
+        .values()
+        .filter_map(|stands| stands.remedy.as_deref())
+        .collect();
+    if !remedies.is_empty() {
+        let remedies: Vec<&str> = remedies.into_iter().collect();
+        hints.push(format!(
+            "{}, then `grid push --behind` sends it",
+            remedies.join("; ")
+        ));
+    }
     let unwell = standings.iter().filter(|(_, stands)| stands.is_unwell());
     let typed: Vec<String> = unwell.clone().map(|(node, _)| node.to_string()).collect();
     let pushes: BTreeSet<u64> = unwell.filter_map(|(_, stands)| stands.unwell).collect();
@@ -293,10 +304,10 @@ pub(super) fn table(
     context.ui.results(&lines)?;
     let renamed = sent_as(mesh, &reading.state.fleet);
     if let Some((old, nodes)) = &renamed {
-        context.ui.note(&Line::new().look(Look::Warn, "note: ").plain(format!(
-            "this mesh was called {old} when it was last sent to {}: a push refuses to go on under the new name, and says why",
-            phrases::list(nodes)
-        )));
+        let said = renamed::told(mesh, old, nodes);
+        context
+            .ui
+            .note(&Line::new().look(Look::Warn, "note: ").plain(said));
     }
     let authorities = reading.state.identities.authorities();
     if let Some(newest) = authorities.newest()
@@ -314,7 +325,11 @@ pub(super) fn table(
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));
     }
     if !context.ui.quiet {
-        for hint in hints(reading, standings, forgotten) {
+        let hints = match &renamed {
+            Some((old, _)) => renamed::hints(old).to_vec(),
+            None => hints(reading, standings, forgotten),
+        };
+        for hint in hints {
             context.ui.hint(&hint);
         }
     }
@@ -326,7 +341,9 @@ pub(super) fn table(
     let mut sendable = standings
         .values()
         .filter(|stands| can_be_sent(&stands.state));
-    if sendable.any(|stands| !is_fenced(stands)) && renamed.is_none() && !context.ui.quiet {
+    // Nor does it send what cannot be composed.
+    let can_be_sent = |stands: &Stands| !is_fenced(stands) && stands.remedy.is_none();
+    if sendable.any(can_be_sent) && renamed.is_none() && !context.ui.quiet {
         context.ui.hint(match running {
             // Another push would be refused, and what runs may be sending to them.
             Some(holder) if holder.is_a_push() => {
