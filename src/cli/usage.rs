@@ -9,8 +9,6 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Global options that take the next word as their value.
-const TAKE_A_VALUE: [&str; 2] = ["--mesh", "--color"];
 /// How the parser's own pointer begins; it stands last.
 const POINTER: &str = "\nFor more information, try ";
 
@@ -63,8 +61,10 @@ fn typed(arguments: &[OsString]) -> clap::Command {
     let mut command = &tree;
     let mut words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {
-        if TAKE_A_VALUE.contains(&&*word) {
-            words.next();
+        if let Some(option) = word.strip_prefix("--") {
+            if takes_the_next_word(&tree, option) {
+                words.next();
+            }
         } else if let Some(further) = command.find_subcommand(&*word) {
             command = further;
         } else if !word.starts_with('-') {
@@ -72,6 +72,12 @@ fn typed(arguments: &[OsString]) -> clap::Command {
         }
     }
     command.clone()
+}
+
+/// Whether it is a global option with a value of its own word.
+fn takes_the_next_word(tree: &clap::Command, option: &str) -> bool {
+    let mut global = tree.get_arguments();
+    global.any(|arg| arg.get_long() == Some(option) && arg.get_action().takes_values())
 }
 
 /// Where to find what was not said.

@@ -23,9 +23,6 @@ use crate::words::{Digest, ServiceName, Token};
 
 /// No transfer needs to be slower, in bytes a second.
 const SLOWEST: u64 = 16 * 1024;
-/// The most files that are named which are not as they were sent.
-pub(super) const DIFFERING: usize = 20;
-
 /// What a send has come to.
 #[derive(Default)]
 struct Received {
@@ -267,7 +264,7 @@ pub(super) fn ask(
                 Ok(())
             }
             Message::Differs(path) if looks => {
-                if sight.differs.len() < DIFFERING {
+                if sight.differs.len() < Sight::DIFFERING {
                     sight.differs.push(path);
                 }
                 Ok(())

@@ -143,6 +143,11 @@ pub struct Sight {
     pub differs: Vec<String>,
 }
 
+impl Sight {
+    /// The most files that are named.
+    pub(super) const DIFFERING: usize = 20;
+}
+
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {

@@ -111,19 +111,27 @@ top() {
 	done
 	set -f
 }
-lock() {
+# Which start of this machine it is.
+boot() {
 	boot=-
 	[ -r /proc/sys/kernel/random/boot_id ] && read -r boot </proc/sys/kernel/random/boot_id
+}
+# Whether somebody holds the lock and lives: $pid, $who. $top is the highest number there.
+busy() {
+	top=0 pid="" start="" b="" who=""
+	[ ! -d "$root/lock" ] || top
+	[ "$top" = 0 ] || read -r pid start b who <"$root/lock/$top"
+	[ "$pid" ] && [ "$b" = "$boot" ] && began "$pid" && [ "$began" = "$start" ]
+}
+lock() {
 	[ -d "$root/lock" ] && [ -d "$root/releases" ] || e=$(mkdir -p "$root/lock" "$root/releases" 2>&1) || die start - "$root cannot be used: $e"
+	boot
 	began $$
 	mine="$$ $began $boot $sender"
 	now
 	end=$((now + wait))
 	while :; do
-		top
-		pid="" start="" b="" who=""
-		[ "$top" = 0 ] || read -r pid start b who <"$root/lock/$top"
-		if [ "$pid" ] && [ "$b" = "$boot" ] && began "$pid" && [ "$began" = "$start" ]; then
+		if busy; then
 			now
 			[ "$now" -lt "$end" ] || die lock - "process $pid holds it: $who"
 			nap 0.2
@@ -855,14 +863,6 @@ ask() {
 	finish answered
 }
 
-# Whether somebody holds the lock.
-busy() {
-	boot=- top=0 pid="" start="" b=""
-	[ -r /proc/sys/kernel/random/boot_id ] && read -r boot </proc/sys/kernel/random/boot_id
-	[ ! -d "$root/lock" ] || top
-	[ "$top" = 0 ] || read -r pid start b who <"$root/lock/$top"
-	[ "$pid" ] && [ "$b" = "$boot" ] && began "$pid" && [ "$began" = "$start" ]
-}
 # Looks whether what is held lies there as it was sent, as a contact does. What is changed meanwhile by a send is no
 # difference.
 peek() {
@@ -874,6 +874,7 @@ peek() {
 		displaced "$rel"
 	fi
 	look
+	boot
 	if busy || [ "$was" != "$held $cur $odd" ]; then
 		wrong="" odd=""
 		say busy

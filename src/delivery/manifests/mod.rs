@@ -27,7 +27,6 @@ use jiff::Timestamp;
 
 use super::courier::{Manner, Parcel, Question};
 use super::ear::failure;
-use super::exchange::DIFFERING;
 use super::message::clean;
 use super::receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 use crate::compose::Release;
@@ -151,7 +150,7 @@ fn seen(folder: Folder, expected: Option<&Release>) -> Result<Sight, Failure> {
         differs.clear();
     }
     let differing = u64::try_from(differs.len()).unwrap_or(u64::MAX);
-    differs.truncate(DIFFERING);
+    differs.truncate(Sight::DIFFERING);
     Ok(Sight {
         token,
         current,
