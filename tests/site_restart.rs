@@ -270,6 +270,8 @@ fn without_a_network_a_daemon_runs_as_gossip_and_pin_and_one_that_comes_restarts
 fn files_that_are_wrong_change_nothing_and_are_named() {
     let (_, mut site) = site("poll", "pin");
     site.start();
+    let taken_up = |site: &Site| site.counter("grid_site_files_taken_up");
+    assert_eq!(taken_up(&site), 1);
     let good = std::fs::read_to_string(site.config()).unwrap();
     std::fs::write(site.config(), "format = 1\nnonsense").unwrap();
     until("the status names it", || {
@@ -278,6 +280,7 @@ fn files_that_are_wrong_change_nothing_and_are_named() {
             .contains("site.toml")
             .then_some(())
     });
+    assert_eq!(taken_up(&site), 0);
     assert_eq!(
         get(site.socket(), &site.identity, SIGNALS).unwrap().status,
         200
@@ -289,6 +292,7 @@ fn files_that_are_wrong_change_nothing_and_are_named() {
             .is_none()
             .then_some(())
     });
+    assert_eq!(taken_up(&site), 1);
     site.terminate();
     assert!(site.ended().success());
 }

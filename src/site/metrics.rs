@@ -68,6 +68,7 @@ gauges! {
     PEERS: "grid_site_peers" [] "Peers that the site knows.";
     EXPIRY: "grid_site_certificate_expiry_timestamp_seconds" [] "The last second in which the site's certificate holds.";
     ADMITTED: "grid_site_certificate_admitted" [] "Whether peers that know what the site knows admit its certificate; without a listener there is no value.";
+    TAKEN_UP: "grid_site_files_taken_up" [] "Whether what the site's files say was taken up; 0: they are wrong, and the daemon goes on with what it read before.";
     CONDITION: "grid_gateway_ingest_condition" ["reason"] "Whether the condition GatewayIngest, as persisted, has this reason.";
 }
 
@@ -108,12 +109,28 @@ pub struct Gauges {
 }
 
 /// What the site is now, as its files were taken up.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Stands {
     /// By what it knows its peers.
     pub trust: PeerTrust,
     /// The last second in which its certificate holds; 0: it has none.
     pub not_after: i64,
+    /// Whether the site's peers admit its certificate; `None`: there is nobody to admit it.
+    pub admitted: Option<bool>,
+    /// Whether what its files say was taken up.
+    pub taken_up: bool,
+}
+
+impl Default for Stands {
+    /// A site whose files were read, which has no certificate.
+    fn default() -> Self {
+        Self {
+            trust: PeerTrust::default(),
+            not_after: 0,
+            admitted: None,
+            taken_up: true,
+        }
+    }
 }
 
 /// The counters.
@@ -121,7 +138,6 @@ pub struct Stands {
 pub struct Metrics {
     counts: Mutex<BTreeMap<(Counter, Vec<String>), u64>>,
     condition: Mutex<Option<Reason>>,
-    admitted: Mutex<Option<bool>>,
     stands: Mutex<Stands>,
     /// The labels of `grid_site_info` that stay.
     info: String,
@@ -136,7 +152,6 @@ impl Metrics {
         let metrics = Self {
             counts: Mutex::default(),
             condition: Mutex::default(),
-            admitted: Mutex::default(),
             stands: Mutex::default(),
             info,
         };
@@ -167,11 +182,6 @@ impl Metrics {
     /// What the gateways' reports amount to, as persisted; `None`: nothing is.
     pub fn condition(&self, reason: Option<Reason>) {
         *self.condition_held() = reason;
-    }
-
-    /// Whether the site's peers admit its certificate; `None`: there is nobody to admit it.
-    pub fn admitted(&self, is_so: Option<bool>) {
-        *self.admitted.lock().unwrap_or_else(PoisonError::into_inner) = is_so;
     }
 
     /// What the site is now.
@@ -273,9 +283,9 @@ impl Metrics {
         let peers = i64::try_from(gauges.peers).unwrap_or(i64::MAX);
         gauge(PEERS, &[("", peers)]);
         gauge(EXPIRY, &[("", stands.not_after)]);
-        let admitted = *self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let admitted = admitted.map(|is_so| ("", i64::from(is_so)));
+        let admitted = stands.admitted.map(|is_so| ("", i64::from(is_so)));
         gauge(ADMITTED, admitted.as_slice());
+        gauge(TAKEN_UP, &[("", stands.taken_up.into())]);
         let now = *self.condition_held();
         let reasons = Reason::ALL.map(|reason| {
             let labels = format!("{{reason=\"{}\"}}", reason.label());

@@ -243,8 +243,8 @@ async fn serve(source: Source, loaded: Loaded) -> Result<Ended, RunError> {
         waits: waits_for(mode),
         unfit: None,
     };
-    watching.stand();
     watching.look_at_itself();
+    watching.stand();
     watching.write();
     let notify = Notify::from_environment();
     notify.say("READY=1");

@@ -86,6 +86,7 @@ impl Watch {
                 }
             }
             self.look_at_itself();
+            self.stand();
             // With its folder, perhaps: else it would be as if no daemon ran, until a file changes.
             self.is_written &= self.state.has("status.json");
             if self.status != before || !self.is_written {
@@ -118,8 +119,6 @@ impl Watch {
             let loaded = self.loaded.borrow();
             unfit(&loaded, identity, UnixTime::now())
         });
-        self.metrics
-            .admitted((self.running.mode == SignalMode::Poll).then_some(now.is_none()));
         let was = self.unfit.take();
         self.unfit = match (now, was) {
             (None, Some((_, true))) => {
@@ -140,12 +139,14 @@ impl Watch {
         self.status.waits_for = self.waits.iter().cloned().chain(said).collect();
     }
 
-    /// Has the metrics say what the status says.
+    /// Has the metrics say what was found at the last look.
     pub fn stand(&self) {
         let identity = self.identity.as_ref();
         self.metrics.stands(Stands {
             trust: self.status.trust,
             not_after: identity.map_or(0, |identity| identity.leaf.not_after),
+            admitted: (self.running.mode == SignalMode::Poll).then_some(self.unfit.is_none()),
+            taken_up: self.is_settled,
         });
     }
 
@@ -179,7 +180,6 @@ impl Watch {
             .keep_peers(|name| peers.iter().any(|peer| peer.name.as_str() == name));
         self.status.trust = loaded.site.trust;
         self.status.certificate = self.own();
-        self.stand();
         self.status.files = Some(loaded.digest());
         self.status.peers = peers.iter().filter(|peer| peer.name != *site).count();
         self.loaded.send_replace(Arc::new(loaded));
