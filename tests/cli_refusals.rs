@@ -766,28 +766,28 @@ fn what_lies_in_a_source_is_to_be_mended_there() {
         bench.grid(&["push", "cygnus"]).exits(4),
         bench.grid(&["compose", "cygnus"]).exits(3),
     ];
-    insta::assert_snapshot!(told(&seen), @r#"
+    insta::assert_snapshot!(told(&seen), @"
     $ grid push cygnus --dry-run
     try  dry run of push 2  maria@lap3
-    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     dry run: 0 machines to send, 1 failed, 2 already current
-    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     ! nothing was minted, sent or written
     ! next: mend notice.j2 (line 2)
     [exit 4]
     $ grid push cygnus
     try  push 2  maria@lap3
-    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    round 0  cygnus    cannot be composed: notice: notice.j2:2: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     incomplete: 0 machines sent, 1 failed, 2 already current
-    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    failed      cygnus  cannot be composed: notice: notice.j2:2: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: mend notice.j2 (line 2), then `grid push --behind` finishes this
     [exit 4]
     $ grid compose cygnus
-    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: `nod` is undefined; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`
+    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     ! next: mend notice.j2 (line 2)
     [exit 3]
-    "#);
+    ");
 }
 
 #[test]
@@ -882,6 +882,106 @@ fn what_is_not_there_has_a_hint_of_what_is() {
     $ grid history 99
     ! error: the journal has no push 99; there was none yet
     [exit 2]
+    "#);
+}
+
+#[test]
+fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.api]\ncommand = [\"sh\", \"-c\", \"touch asked; echo 7\"]\n\n[services.notice]\n",
+    );
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.edit("source = \"login.sh\"", "template = \"login.j2\"");
+    bench.edit(
+        "consumes = [\"accounts\"]",
+        "consumes = { accounts = { scope = \"read\" } }",
+    );
+    bench.file("parts/top.j2", "{{ mesh.name }}\n");
+    bench.file(
+        "notice.j2",
+        "{% include \"parts/top.j2\" %}{{ secrets.api|int + 1 }} {{ extra|default(\"\") }}\n",
+    );
+    bench.file(
+        "login.j2",
+        "{{ bindings.accounts.uri|default(bindings.accounts.host) }}\n{% if secrets.api == \"7\" %}{{ node.address }}{% endif %}\n",
+    );
+    let list = bench.read("accounts.list.j2");
+    bench.file(
+        "accounts.list.j2",
+        &format!("{list}{{% for a in accounts %}}# {{{{ a.wants.scope }}}}\n{{% endfor %}}"),
+    );
+    let right = bench.grid(&["check"]).exits(0);
+    // Of what a secret decides only what no secret can put right is told.
+    bench.file("parts/top.j2", "to {{ mesh.nodes.atlass.address }}\n");
+    bench.file(
+        "login.j2",
+        "{{ secrets.api }}\n{% for s in [bindings.accounts] %}\n{{ s.user }}{% endfor %}\n",
+    );
+    bench.file(
+        "accounts.list.j2",
+        "# {{ mark }}\n{% for a in accounts %}\n{{ a.username }} {{ a.wants.scop }}\n{% endfor %}\n",
+    );
+    let nested = bench.grid(&["check"]).exits(3);
+    // And what no account leads to.
+    bench.file("login.j2", "");
+    bench.file("parts/top.j2", "");
+    bench.file(
+        "accounts.list.j2",
+        "# {{ mark }}\n{% for a in accounts %}\n{% if a.generation > 7 %}{{ acounts }}{% endif %}\n{% endfor %}\n",
+    );
+    let unreached = bench.grid(&["check"]).exits(3);
+    assert!(!bench.path("asked").exists());
+    insta::assert_snapshot!(told(&[right, nested, unreached]), @"
+    $ grid check
+    try: 3 machines and 3 services in 1 file, nothing wrong
+    $ grid check
+    ! error: accounts.list.j2:3:1: undefined value: `accounts[…].wants` has no `scop`; it has scope; did you mean `scope`?
+    !   3 | {{ a.username }} {{ a.wants.scop }}
+    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    ! 
+    ! login.j2:3:1: undefined value: `bindings.accounts` has no `user`; it has type, provider, host, port, username, password; did you mean `username`?
+    !   3 | {{ s.user }}{% endfor %}
+    !     | ^^^^^^^^^^^^^^^^^^^^^^^^
+    ! 
+    ! parts/top.j2:1:1: undefined value: `mesh.nodes` has no `atlass`; it has atlas, borealis, cygnus; did you mean `atlas`?
+    !   1 | to {{ mesh.nodes.atlass.address }}
+    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    [exit 3]
+    $ grid check
+    ! error: accounts.list.j2:3:1: there is no `acounts`; there are mesh, provider, mark, accounts; did you mean `accounts`?
+    !   3 | {% if a.generation > 7 %}{{ acounts }}{% endif %}
+    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    [exit 3]
+    ");
+}
+
+#[test]
+fn what_is_sent_as_it_is_and_reads_like_a_template_is_noted() {
+    let bench = three_machines();
+    bench.edit(
+        "source = \"notice.txt\"",
+        "content = \"on {{ node.name }}\"",
+    );
+    bench.edit("source = \"login.sh\"", "source = \"login.sh.j2\"");
+    bench.file("login.sh.j2", "");
+    let noted = bench.grid(&["check"]).exits(0);
+    let json = bench.grid(&["check", "--json"]).exits(0);
+    support::schema::hold("check", &[serde_json::from_slice(json.raw()).unwrap()]);
+    assert!(json.stdout().contains("\"notes\": ["), "{}", json.stdout());
+    // What is another program's is nobody's mistake.
+    bench.edit(
+        "on {{ node.name }}",
+        "on {{ $labels.instance }} { } {# #} {{ }}",
+    );
+    let other = bench.grid(&["check"]).exits(0).all();
+    assert!(!other.contains("`content`"), "{other}");
+    insta::assert_snapshot!(noted.all(), @r#"
+    $ grid check
+    try: 3 machines and 3 services in 1 file, nothing wrong
+    ! note: `source = "login.sh.j2"` of billing is sent as it is: `template = "login.sh.j2"` renders it
+    ! note: `content` of notice.txt of notice is sent as it is, with what stands in braces: what is to be rendered stands in a file that `template` names
     "#);
 }
 
@@ -1052,20 +1152,84 @@ fn an_undefined_value_is_named_and_so_is_the_setting_that_asks_for_it() {
         "kind = \"custom\"\nuri = \"{{ wants.scope }}\"",
     );
     let setting = bench.grid(&["compose", "borealis"]).exits(3);
-    insta::assert_snapshot!(told(&[plain, template, setting]), @r#"
+    // Whatever a template asks for, what there is instead is told, but no value of it.
+    bench.edit("uri = \"{{ wants.scope }}\"\n", "");
+    bench.edit("source = \"login.sh\"", "template = \"login.j2\"");
+    let mut asked = Vec::new();
+    for (machine, file, text) in [
+        ("cygnus", "notice.j2", "{{ secrets.foo }}"),
+        ("cygnus", "notice.j2", "{{ secrets.apy }}"),
+        ("cygnus", "notice.j2", "{{ bindings.accounts.user }}"),
+        ("cygnus", "notice.j2", "{{ services.name }}"),
+        ("cygnus", "notice.j2", "{{ mesh.services.accouns.nodes }}"),
+        ("borealis", "login.j2", "{{ bindings.accounts.user }}"),
+        ("borealis", "login.j2", "{{ bindings.acounts.username }}"),
+        (
+            "borealis",
+            "login.j2",
+            "{% set of = bindings.accounts %}\n{{ of.pasword }}",
+        ),
+        (
+            "atlas",
+            "accounts.list.j2",
+            "{% for a in accounts %}\n{{ a.user }}{% endfor %}",
+        ),
+        ("atlas", "accounts.list.j2", "{{ account }}"),
+    ] {
+        bench.file("login.j2", "");
+        bench.file(file, text);
+        let seen = bench.grid(&["compose", machine]).exits(3).stderr();
+        asked.push(format!("{text}\n{seen}"));
+    }
+    assert!(!asked.concat().contains("hunter2"));
+    insta::assert_snapshot!(asked.concat(), @"
+    {{ secrets.foo }}
+    error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `secrets` has no `foo`; it has api; `[secrets.foo]` in mesh.toml declares it
+    next: mend notice.j2 (line 1)
+    {{ secrets.apy }}
+    error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `secrets` has no `apy`; it has api; did you mean `api`?
+    next: mend notice.j2 (line 1)
+    {{ bindings.accounts.user }}
+    error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `bindings` has no `accounts`; it is empty; `consumes` of notice says on which providers it has an account
+    next: mend notice.j2 (line 1)
+    {{ services.name }}
+    error: cygnus cannot be composed: notice: notice.j2:1: undefined value: there is no `services`; there are mesh, node, service, bindings, secrets; did you mean `service`?
+    next: mend notice.j2 (line 1)
+    {{ mesh.services.accouns.nodes }}
+    error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `mesh.services` has no `accouns`; it has accounts, billing, notice; did you mean `accounts`?
+    next: mend notice.j2 (line 1)
+    {{ bindings.accounts.user }}
+    error: borealis cannot be composed: billing: login.j2:1: undefined value: `bindings.accounts` has no `user`; it has type, provider, host, port, username, password; did you mean `username`?
+    next: mend login.j2 (line 1)
+    {{ bindings.acounts.username }}
+    error: borealis cannot be composed: billing: login.j2:1: undefined value: `bindings` has no `acounts`; it has accounts; did you mean `accounts`?
+    next: mend login.j2 (line 1)
+    {% set of = bindings.accounts %}
+    {{ of.pasword }}
+    error: borealis cannot be composed: billing: login.j2:2: undefined value: `bindings.accounts` has no `pasword`; it has type, provider, host, port, username, password; did you mean `password`?
+    next: mend login.j2 (line 2)
+    {% for a in accounts %}
+    {{ a.user }}{% endfor %}
+    error: atlas cannot be composed: accounts: accounts.list.j2:2: undefined value: `accounts[…]` has no `user`; it has username, consumer, generation, password, sha256, salt, salted_sha256, wants; did you mean `username`?
+    next: mend accounts.list.j2 (line 2)
+    {{ account }}
+    error: atlas cannot be composed: accounts: accounts.list.j2:1: undefined value: there is no `account`; there are mesh, provider, mark, accounts; did you mean `accounts`?
+    next: mend accounts.list.j2 (line 1)
+    ");
+    insta::assert_snapshot!(told(&[plain, template, setting]), @"
     $ grid compose cygnus
-    ! error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `node.adress` is undefined
+    ! error: cygnus cannot be composed: notice: notice.j2:1: undefined value: `node` has no `adress`; it has name, address, tags; did you mean `address`?
     ! next: mend notice.j2 (line 1)
     [exit 3]
     $ grid compose cygnus
-    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: node.adress
+    ! error: cygnus cannot be composed: notice: notice.j2:2: undefined value: `node` has no `adress`; it has name, address, tags; did you mean `address`?
     ! next: mend notice.j2 (line 2)
     [exit 3]
     $ grid compose borealis
-    ! error: borealis cannot be composed: billing: `uri` of `[services.accounts.provides]`: undefined value: wants.scope
+    ! error: borealis cannot be composed: billing: `uri` of `[services.accounts.provides]`: undefined value: `wants` has no `scope`; it is empty
     ! next: mend `uri` of `[services.accounts.provides]`
     [exit 3]
-    "#);
+    ");
 }
 
 #[test]

@@ -100,9 +100,12 @@ impl ComposeError {
                 None => source.template.clone(),
             },
             Self::Kind {
-                source: kinds::KindError::Template { template, .. },
+                source: kinds::KindError::Template { template, line, .. },
                 ..
-            } => template.clone(),
+            } => match line {
+                Some(line) => format!("{template} (line {line})"),
+                None => template.clone(),
+            },
             Self::OtherKind(other) => return other.remedy(),
             Self::Site { .. } => "[signals]".to_owned(),
             Self::Kind { service, .. }

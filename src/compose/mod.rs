@@ -36,6 +36,7 @@ pub mod services;
 pub mod site;
 pub mod sources;
 pub mod templates;
+pub mod trial;
 pub mod uses;
 pub mod world;
 

@@ -15,12 +15,9 @@ use minijinja::value::{Object, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::sources::{SourceError, Sources};
-use crate::kinds;
+use crate::kinds::{self, Missing};
 use crate::mesh::{Mesh, Node, Service};
 use crate::words::{SecretName, ServiceName};
-
-/// What a template may ask for, for whoever asked for something else.
-const SEEN: &str = "; a template knows `mesh`, `node`, `service`, `bindings` and `secrets`";
 
 /// Why a template does not render.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +29,8 @@ pub struct TemplateError {
     pub line: Option<usize>,
     /// Why; it holds no secret.
     pub why: String,
+    /// What it asked for in vain, where that is known.
+    pub missing: Option<Box<Missing>>,
     /// What to do about it, as a clause, where it is not the template that is wrong.
     pub remedy: Option<String>,
 }
@@ -63,6 +62,14 @@ pub fn parse(source: &str) -> Result<(), Unparsed> {
                 None => error.kind().to_string(),
             },
         })
+}
+
+/// Whether a text that is no template reads like one: it parses, and names a value.
+#[must_use]
+pub fn reads_like_one(text: &str) -> bool {
+    let engine = Environment::new();
+    let template = engine.template_from_str(text);
+    template.is_ok_and(|template| !template.undeclared_variables(false).is_empty())
 }
 
 /// A rendered template.
@@ -142,12 +149,38 @@ impl Object for Watched<Vec<kinds::Entry>> {
     }
 }
 
-/// Whether an expression goes out from what a template knows, so that only what comes after is wrong.
-fn is_of_known(expression: &str) -> bool {
-    let first = expression.split(['.', '[']).next();
-    ["mesh", "node", "service", "bindings", "secrets"]
-        .iter()
-        .any(|known| first == Some(known))
+/// The names that a template may ask `bindings.PROVIDER` and `secrets` for; neither is to be iterated over.
+fn names(value: &Value) -> Option<Vec<String>> {
+    if let Some(secrets) = value.downcast_object_ref::<Watched<OperatorSecrets>>() {
+        let declared = secrets.values.declared.iter();
+        return Some(declared.map(ToString::to_string).collect());
+    }
+    let binding = value.downcast_object_ref::<Watched<Vec<kinds::Entry>>>()?;
+    let entries = binding.values.iter();
+    Some(entries.map(|entry| entry.name.clone()).collect())
+}
+
+/// How what a template is missing comes to be there, where that is not by another name.
+fn remark(missing: &Missing, service: &Service) -> String {
+    match (missing.of.as_deref(), missing.meant()) {
+        (Some("secrets"), None) => {
+            format!("; `[secrets.{}]` in mesh.toml declares it", missing.name)
+        }
+        (Some("bindings"), None) => format!(
+            "; `consumes` of {} says on which providers it has an account",
+            service.name
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What is wrong in the template that another one includes, and not that including it failed.
+fn innermost(error: &minijinja::Error) -> &minijinja::Error {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
+        Some(inner) => innermost(inner),
+        None => error,
+    }
 }
 
 fn node_value(node: &Node) -> Value {
@@ -243,10 +276,8 @@ impl Templates {
             bindings => bindings,
             secrets => secrets,
         };
-        let result = self
-            .engine
-            .get_template(path)
-            .and_then(|template| template.render(context));
+        let render = |context| self.engine.get_template(path)?.render(context);
+        let result = render(context.clone());
         let holds_secret = read.load(Ordering::Relaxed);
         let secret_failure = failed.lock().ok().and_then(|mut failed| failed.take());
         result
@@ -255,25 +286,28 @@ impl Templates {
                 holds_secret,
             })
             .map_err(|error| {
+                let error = innermost(&error);
                 let name = error.name().unwrap_or(path);
                 let template = self.engine.get_template(name).ok();
-                let expression = template.and_then(|template| {
-                    kinds::quoted(&error, template.source()).map(str::to_owned)
-                });
-                let seen = match (error.kind(), &expression) {
-                    (minijinja::ErrorKind::UndefinedError, Some(known)) if is_of_known(known) => "",
-                    (minijinja::ErrorKind::UndefinedError, _) => SEEN,
-                    _ => "",
-                };
+                let source = template.as_ref().map_or("", |template| template.source());
                 let detail = error.detail().filter(|_| !holds_secret);
+                let detail = detail.or_else(|| kinds::quoted(error, source));
+                let missing = match &secret_failure {
+                    None => kinds::missing(error, source, &context, names, render),
+                    Some(_) => None,
+                };
                 TemplateError {
                     template: name.to_owned(),
                     line: error.line(),
-                    why: match (&secret_failure, detail.or(expression.as_deref())) {
-                        (Some(failed), _) => failed.to_string(),
-                        (None, Some(more)) => format!("{}: {more}{seen}", error.kind()),
-                        (None, None) => format!("{}{seen}", error.kind()),
+                    why: match (&secret_failure, &missing, detail) {
+                        (Some(failed), ..) => failed.to_string(),
+                        (None, Some(missing), _) => {
+                            format!("{}: {missing}{}", error.kind(), remark(missing, service))
+                        }
+                        (None, None, Some(more)) => format!("{}: {more}", error.kind()),
+                        (None, None, None) => error.kind().to_string(),
                     },
+                    missing: missing.map(Box::new),
                     remedy: secret_failure.map(|failed| failed.remedy()),
                 }
             })

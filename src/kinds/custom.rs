@@ -19,6 +19,7 @@ use super::kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
+use super::missing::{Missing, has_word};
 use crate::words::{Command, Digest, ReleasePath};
 
 /// The kind's name in the declaration.
@@ -73,7 +74,26 @@ pub const BINDING_NAMES: [&str; 10] = [
     "wants",
 ];
 
+/// What the template of a list sees; the values are put together in [`Custom::list`].
+const LIST_NAMES: [&str; 4] = ["mesh", "provider", "mark", "accounts"];
+
 impl Custom {
+    /// The first of its own names that the template of the list, whose text is `source`, asks for in vain, and in which line.
+    #[must_use]
+    pub fn missing_in_list(&self, source: &str) -> Option<(usize, Missing)> {
+        let unknown = template::unknown(source, &LIST_NAMES);
+        let mut lines = source.lines().enumerate();
+        lines.find_map(|(at, line)| {
+            let name = unknown.iter().find(|name| has_word(line, name))?;
+            let missing = Missing {
+                of: None,
+                name: name.clone(),
+                there: LIST_NAMES.map(str::to_owned).to_vec(),
+            };
+            Some((at.saturating_add(1), missing))
+        })
+    }
+
     /// The names in its templates of a binding that nothing fills in, each with the key of its template.
     #[must_use]
     pub fn unknown_names(&self) -> Vec<(String, String)> {
@@ -332,7 +352,7 @@ KEYS_TOKEN=hunter2
                 ..account
             },
         );
-        insta::assert_snapshot!(error.unwrap_err(), @"`uri` of `[services.keys.provides]`: undefined value: wants.scope");
+        insta::assert_snapshot!(error.unwrap_err(), @"`uri` of `[services.keys.provides]`: undefined value: `wants` has no `scope`; it is empty");
     }
 
     #[test]

@@ -150,10 +150,12 @@ pub struct Script(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// A template of the operator's does not render.
-    #[error("{template}: {why}")]
+    #[error("{template}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
     Template {
-        /// Which.
+        /// Which: a path, or a setting of the declaration.
         template: String,
+        /// The line, counted from 1.
+        line: Option<usize>,
         /// What the template engine says; it names no value.
         why: String,
     },

@@ -6,6 +6,7 @@
 
 mod custom;
 mod kind;
+mod missing;
 mod percent;
 #[cfg(test)]
 mod promises;
@@ -20,6 +21,7 @@ pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
+pub use missing::{Missing, Names, missing};
 pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
 pub use runs::{Runs, UserName};
 

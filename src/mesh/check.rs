@@ -8,11 +8,11 @@ use super::circle::Graph;
 use super::declaration::{CourierKind, FileContent};
 use super::machine::Machines;
 use super::place::{Place, Problem};
-use super::select::nearest;
 use super::service::{Draft, Drafts};
 use super::source::Sources;
 use super::{check_paths, read_error, service_signals};
 use crate::kinds::{BINDING_NAMES, Provider};
+use crate::words::nearest;
 use crate::words::{NodeName, ServiceName};
 
 /// All checks.

@@ -34,6 +34,7 @@ mod source;
 mod syntax;
 mod text;
 
+pub use crate::words::nearest;
 pub use declaration::{
     Become, Consumption, CourierKind, FileContent, FileDeclaration, FileMode, FilePath, Hold,
     Limits, Location, Mesh, Move, Node, Owner, Provides, Recipient, Resources, SecretSource,
@@ -45,7 +46,7 @@ pub use init::starter;
 pub use load::{Loaded, load, load_again};
 pub use names::{Names, ServiceNames, names};
 pub use schema::schema;
-pub use select::{SelectError, Selector, nearest, select};
+pub use select::{SelectError, Selector, select};
 pub use service_signals::ServiceSignals;
 pub use signals::SERVICE as SITE_SERVICE;
 pub use text::reason as hold_reason;

@@ -12,6 +12,7 @@ mod host;
 mod kubernetes;
 mod metric;
 mod name;
+mod nearest;
 mod path;
 mod place;
 mod secret;
@@ -34,6 +35,7 @@ pub use metric::{
     is_metric_byte,
 };
 pub use name::{MeshName, NameError, NodeName, Replica, SecretName, ServiceName, Tag};
+pub use nearest::nearest;
 pub use path::{AbsolutePath, MachinePath, PathError, ReleasePath};
 pub use place::{GridId, PlaceError, Region, Zone};
 pub use secret::{Salt, Secret};

@@ -1,20 +1,22 @@
 //! `grid check`.
 
+mod notes;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::phrases::{self, NO_MACHINES, count, gossip, list};
+use crate::cli::phrases::{NO_MACHINES, count};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
-use crate::compose::sources::Sources as _;
+use crate::compose::sources::Sources;
 use crate::compose::templates::parse;
-use crate::delivery::CourierSettings;
-use crate::mesh::{self, CourierKind, Diagnostic, Diagnostics, Mesh};
-use crate::words::NodeName;
+use crate::compose::trial::wrong_templates;
+use crate::mesh::{self, Diagnostic, Diagnostics, Mesh};
 
 /// The most wrong templates that one run shows.
 const SHOWN_MOST: usize = 100;
@@ -22,8 +24,8 @@ const SHOWN_MOST: usize = 100;
 /// Arguments of `grid check`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  grid check\n\nReads mesh.toml, mesh.d/*.toml and the templates, reports all errors of a run at once, and exits with 3 if there is one. It contacts \
-        no machine and opens no store."
+    after_help = "Example:\n  grid check\n\nReads mesh.toml, mesh.d/*.toml and the templates, reports all errors of a run at once, and exits with 3 if there is one. Templates are tried \
+        with secrets that are made up. It contacts no machine and opens no store."
 )]
 pub struct Arguments {}
 
@@ -51,6 +53,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         files: loaded.files.iter().map(ToString::to_string).collect(),
         machines: loaded.mesh.nodes.len(),
         services: loaded.mesh.services.len(),
+        notes: notes::of(&folder, &loaded.mesh),
     };
     if context.ui.json {
         context.ui.json(&CheckView::Right(checked), false)?;
@@ -63,22 +66,10 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         count(checked.files.len(), "file"),
     ));
     context.ui.result(&line)?;
-    if let Some(what) = gossip(&loaded.mesh) {
+    for what in &checked.notes {
         context
             .ui
             .note(&Line::new().look(Look::Warn, "note: ").plain(what));
-    }
-    for what in phrases::not_by_our_unit(&loaded.mesh) {
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
-    }
-    for (file, nodes) in keys_not_here(&folder, &loaded.mesh) {
-        // No error: who checks need not be who pushes.
-        context.ui.note(&Line::new().look(Look::Warn, "note: ").plain(format!(
-            "`identity` of {}: {file} does not exist, so a push from here logs in there only by another key",
-            list(nodes)
-        )));
     }
     if checked.machines == 0 {
         context.ui.hint(NO_MACHINES);
@@ -86,29 +77,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     Ok(Exit::Done)
 }
 
-/// The key files of machines that are not on this one.
-fn keys_not_here<'a>(
-    folder: &Utf8Path,
-    mesh: &'a Mesh,
-) -> BTreeMap<String, BTreeSet<&'a NodeName>> {
-    let settings = CourierSettings::new(folder.to_owned());
-    let mut missing: BTreeMap<String, BTreeSet<&NodeName>> = BTreeMap::new();
-    for node in mesh.nodes.values() {
-        if matches!(node.courier, CourierKind::Ssh | CourierKind::Openssh)
-            && let Some(file) = settings.identity_of(node)
-            && !file.exists()
-        {
-            let shown = file.strip_prefix(".").unwrap_or(&file).display();
-            missing
-                .entry(shown.to_string())
-                .or_default()
-                .insert(&node.name);
-        }
-    }
-    missing
-}
-
-/// Templates that cannot be read or do not parse.
+/// Templates that cannot be read, do not parse, or ask for what is not there.
 fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
     let sources = context.sources(folder, mesh);
     let of_lists = mesh
@@ -118,9 +87,12 @@ fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
         .flat_map(|provides| provides.provider.kind().sources())
         .map(|path| Utf8Path::new(path.as_str()));
     let paths: BTreeSet<&Utf8Path> = mesh.templates().chain(of_lists).collect();
-    let wrong = |path: &Utf8Path| {
+    let shown = |path: &Utf8Path| {
         let shown = folder.join(path);
-        let shown = shown.strip_prefix(".").unwrap_or(&shown).to_string();
+        shown.strip_prefix(".").unwrap_or(&shown).to_string()
+    };
+    let wrong = |path: &Utf8Path| {
+        let shown = shown(path);
         let text = match sources.template(path) {
             Ok(text) => text,
             Err(error) => {
@@ -137,7 +109,25 @@ fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
             unparsed.why,
         ))
     };
-    let mut errors: Vec<Diagnostic> = paths.into_iter().filter_map(wrong).collect();
+    let mut errors: BTreeMap<&Utf8Path, Diagnostic> = BTreeMap::new();
+    for path in paths {
+        errors.extend(wrong(path).map(|wrong| (path, wrong)));
+    }
+    let sources: Arc<dyn Sources> = sources.clone();
+    let tried = wrong_templates(mesh, &sources).into_iter();
+    let tried = tried.filter(|wrong| !errors.contains_key(Utf8Path::new(&wrong.template)));
+    let tried: Vec<Diagnostic> = tried
+        .map(|wrong| {
+            let path = Utf8Path::new(&wrong.template);
+            match (sources.included(path), wrong.line) {
+                (Ok(text), Some(line)) => {
+                    Diagnostic::in_template(shown(path), &text, line, None, wrong.why)
+                }
+                _ => Diagnostic::of_template(shown(path), wrong.why),
+            }
+        })
+        .collect();
+    let mut errors: Vec<Diagnostic> = errors.into_values().chain(tried).collect();
     let omitted = errors.len().saturating_sub(SHOWN_MOST);
     errors.truncate(SHOWN_MOST);
     Diagnostics { errors, omitted }

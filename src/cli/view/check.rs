@@ -26,4 +26,7 @@ pub struct Checked {
     pub machines: usize,
     /// How many services it has, assigned or not.
     pub services: usize,
+    /// What is worth a second look, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

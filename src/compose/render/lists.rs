@@ -56,6 +56,7 @@ impl Composer {
                 .template(path.into())
                 .map_err(|error| kinds::KindError::Template {
                     template: path.to_owned(),
+                    line: None,
                     why: error.why,
                 })
         };

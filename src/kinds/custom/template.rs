@@ -13,6 +13,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::{Deserialize, Serialize};
 
 use super::super::kind::KindError;
+use super::super::missing::missing;
 use crate::words::Secret;
 
 /// The longest expression that an error quotes, in bytes.
@@ -43,15 +44,7 @@ impl From<Inline> for String {
 impl Inline {
     /// The names in it that are none of `known` and none of the engine's own.
     pub(super) fn unknown(&self, known: &[&str]) -> BTreeSet<String> {
-        let engine = engine();
-        let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
-        let names = engine
-            .template_from_str(&self.0)
-            .map(|template| template.undeclared_variables(false));
-        let names = names.unwrap_or_default().into_iter();
-        names
-            .filter(|name| !known.contains(&name.as_str()) && !globals.contains(name.as_str()))
-            .collect()
+        unknown(&self.0, known)
     }
 
     /// What it says of `values`. `name` is what an error calls it.
@@ -60,6 +53,7 @@ impl Inline {
         render(name, &self.0, values).map_err(|error| match error {
             KindError::Template { why, .. } if self.0.lines().count() < 2 => KindError::Template {
                 template: name.to_owned(),
+                line: None,
                 why,
             },
             other => other,
@@ -79,6 +73,19 @@ impl schemars::JsonSchema for Inline {
     }
 }
 
+/// The names in the template `source` that are none of `known` and none of the engine's own.
+pub(super) fn unknown(source: &str, known: &[&str]) -> BTreeSet<String> {
+    let engine = engine();
+    let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
+    let names = engine
+        .template_from_str(source)
+        .map(|template| template.undeclared_variables(false));
+    let names = names.unwrap_or_default().into_iter();
+    names
+        .filter(|name| !known.contains(&name.as_str()) && !globals.contains(name.as_str()))
+        .collect()
+}
+
 /// What the template `source` says of `values`. `name` is what an error calls it.
 ///
 /// # Errors
@@ -86,19 +93,20 @@ impl schemars::JsonSchema for Inline {
 pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, KindError> {
     let engine = engine();
     let wrong = |error: &minijinja::Error, why| KindError::Template {
-        template: match error.line() {
-            Some(line) => format!("{name}:{line}"),
-            None => name.to_owned(),
-        },
+        template: name.to_owned(),
+        line: error.line(),
         why,
     };
     let template = engine
         .template_from_str(source)
         .map_err(|error| wrong(&error, unparsed(&error)))?;
-    template
-        .render(values)
-        .map(Secret::new)
-        .map_err(|error| wrong(&error, unrendered(&error, source)))
+    template.render(&values).map(Secret::new).map_err(|error| {
+        let again = |values| template.render(values);
+        match missing(&error, source, &values, |_| None, again) {
+            Some(missing) => wrong(&error, format!("{}: {missing}", error.kind())),
+            None => wrong(&error, unrendered(&error, source)),
+        }
+    })
 }
 
 fn engine() -> Environment<'static> {
@@ -189,36 +197,36 @@ mod tests {
         ]
         .map(why);
         insta::assert_snapshot!(errors.join("\n"), @"
-list.j2:2: undefined value: accounts[0].nme
-list.j2:1: undefined value: passwort
-list.j2:1: unknown filter: upcase
-list.j2:1: invalid operation
-list.j2:1: invalid operation: int
-list.j2:1: invalid operation
-list.j2:1: invalid operation: float
-list.j2:1: unknown method: .upper()
-list.j2:1: invalid operation: password()
-list.j2:1: undefined value
-list.j2:1: cannot unpack: a, b, c
-list.j2:1: cannot unpack: a, b
-list.j2:1: undefined value: number[password]
-list.j2:1: invalid operation: range(password)
-list.j2:1: invalid operation: range(1, 2, password)
-list.j2:1: missing argument: replace
-list.j2:1: unknown filter: map(password)
-list.j2:1: invalid operation: batch(password)
-list.j2:1: template not found: include password
-list.j2:1: undefined value
-list.j2:1: unknown test: defind
-list.j2:1: invalid operation: dict(password)
-list.j2:1: invalid operation: namespace(password)
-list.j2:1: undefined value: password[password]
-list.j2:1: invalid operation
-list.j2:1: invalid operation
-list.j2:1: unexpected end of block
-list.j2:1: unexpected identifier, expected end of variable block
-list.j2:1: unexpected end of string
-");
+        list.j2:2: undefined value: `accounts[…]` has no `nme`; it has username, password
+        list.j2:1: undefined value: there is no `passwort`; there are password, accounts, number; did you mean `password`?
+        list.j2:1: unknown filter: upcase
+        list.j2:1: invalid operation
+        list.j2:1: invalid operation: int
+        list.j2:1: invalid operation
+        list.j2:1: invalid operation: float
+        list.j2:1: unknown method: .upper()
+        list.j2:1: invalid operation: password()
+        list.j2:1: undefined value
+        list.j2:1: cannot unpack: a, b, c
+        list.j2:1: cannot unpack: a, b
+        list.j2:1: undefined value: number[password]
+        list.j2:1: invalid operation: range(password)
+        list.j2:1: invalid operation: range(1, 2, password)
+        list.j2:1: missing argument: replace
+        list.j2:1: unknown filter: map(password)
+        list.j2:1: invalid operation: batch(password)
+        list.j2:1: template not found: include password
+        list.j2:1: undefined value: there is no `nothing`; there are password, accounts, number
+        list.j2:1: unknown test: defind
+        list.j2:1: invalid operation: dict(password)
+        list.j2:1: invalid operation: namespace(password)
+        list.j2:1: undefined value: password[password]
+        list.j2:1: invalid operation
+        list.j2:1: invalid operation
+        list.j2:1: unexpected end of block
+        list.j2:1: unexpected identifier, expected end of variable block
+        list.j2:1: unexpected end of string
+        ");
     }
 
     #[test]
