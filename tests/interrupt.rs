@@ -279,9 +279,9 @@ fn a_probe_tells_who_answers_who_does_not_and_who_holds_what_another_sent() {
     cygnus    fenced       it holds what an earlier push of this store, or of a copy of it, sent ([TOKEN])
     dorado    never sent   it cannot be asked: connecting: 127.0.0.1:1: connection refused: nobody listens there
     4 machines: 1 current, 1 never sent, 1 emptied, 1 fenced
+    ! next: dorado: is it up, does sshd run there, are its `address` and `port` right? `grid hold NODE "why"` keeps pushes from it meanwhile
     ! next: `grid push borealis` sends all of it to borealis again
     ! next: `grid push cygnus` changes nothing there, and says who sent that and what to do
-    ! next: dorado: is it up, does sshd run there, are its `address` and `port` right? `grid hold NODE "why"` keeps pushes from it meanwhile
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]
     "#);

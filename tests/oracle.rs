@@ -225,6 +225,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
         let known = Machine {
             token: sent.is_some().then(|| token(1)),
             sent,
+            put_back: None,
             attempt,
             rolled_back: None,
             forgotten: told

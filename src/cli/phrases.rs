@@ -66,6 +66,33 @@ pub(super) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> 
     items.join(", ")
 }
 
+/// So many machines are named that are told the same to do; the others are counted.
+const NAMED_MOST: usize = 12;
+
+/// What is to be done on each machine, once for all that are told the same.
+pub(super) fn to_do_on<'a>(told: impl IntoIterator<Item = (&'a NodeName, &'a str)>) -> Vec<String> {
+    let mut alike: Vec<(&str, Vec<&NodeName>)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (node, hint) in told {
+        let place = *places.entry(hint).or_insert_with(|| {
+            alike.push((hint, Vec::new()));
+            alike.len().saturating_sub(1)
+        });
+        if let Some((_, nodes)) = alike.get_mut(place) {
+            nodes.push(node);
+        }
+    }
+    let told = alike.into_iter().map(|(hint, nodes)| {
+        let rest = nodes.len().saturating_sub(NAMED_MOST);
+        let more = match rest {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        format!("{}{more}: {hint}", list(nodes.iter().take(NAMED_MOST)))
+    });
+    told.collect()
+}
+
 /// What was minted for all sites.
 pub(super) fn authority(number: u32) -> String {
     format!(
@@ -442,5 +469,26 @@ pub(super) fn failure_of(problem: &Problem) -> Option<&Failure> {
         | Problem::RolledBack { failure, .. }
         | Problem::Uncertain(failure) => Some(failure),
         Problem::Uncomposable(_) | Problem::Fenced { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_are_told_the_same_to_do_are_told_once() {
+        let names: Vec<NodeName> = (10..40)
+            .map(|n| NodeName::new(&format!("m{n}")).unwrap())
+            .collect();
+        let told = names.iter().enumerate().map(|(n, node)| {
+            let hint = if n == 1 { "trust it" } else { "is it up?" };
+            (node, hint)
+        });
+        insta::assert_snapshot!(to_do_on(told).join("\n"), @"
+        m10, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22 and 17 more: is it up?
+        m11: trust it
+        ");
+        assert!(to_do_on([]).is_empty());
     }
 }

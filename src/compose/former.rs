@@ -22,7 +22,7 @@ impl Former {
     /// So many former places of a machine are kept; the oldest go.
     pub const MOST: usize = 8;
 
-    /// A place where nothing was sent.
+    /// A place that holds nothing, though it may have taken the send of `token`.
     #[must_use]
     pub const fn of(at: Location, token: Option<Token>) -> Self {
         Self {
@@ -38,6 +38,12 @@ impl Former {
     pub fn with(mut self, sent: Sent) -> Self {
         self.sent = Some(sent);
         self
+    }
+
+    /// Whether anything may lie there but the machine's log.
+    #[must_use]
+    pub const fn holds_something(&self) -> bool {
+        self.sent.is_some() || self.attempt.is_some()
     }
 
     /// Whether `token` is of a send to this place.

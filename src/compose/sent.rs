@@ -51,6 +51,8 @@ pub struct Machine {
     pub token: Option<Token>,
     /// What it last acknowledged; absent: it was never sent, or forgotten.
     pub sent: Option<Sent>,
+    /// Where it took the send of its token, while that is a first one which was put back, so that nothing is acknowledged.
+    pub put_back: Option<Location>,
     /// A send that is not settled: the machine is *uncertain*.
     pub attempt: Option<Attempt>,
     /// The bundle that was last rolled back there: not flushed again, only when named or when it
@@ -71,6 +73,7 @@ impl Machine {
         Self {
             token: None,
             sent: None,
+            put_back: None,
             attempt: None,
             rolled_back: None,
             forgotten: BTreeSet::new(),
@@ -100,7 +103,7 @@ impl Machine {
     pub fn elsewhere(&self, declared: Option<&Node>) -> Option<String> {
         let sent = self.sent.iter().map(|sent| &sent.at);
         let left = self.left().iter().map(|former| &former.at);
-        let places = sent.chain(left);
+        let places = sent.chain(&self.put_back).chain(left);
         let elsewhere = places.filter(|at| declared.is_none_or(|declared| !at.is_at(declared)));
         let told: Vec<String> = elsewhere.map(|at| at.told(declared)).collect();
         (!told.is_empty()).then(|| told.join(", "))
@@ -110,6 +113,7 @@ impl Machine {
     #[must_use]
     pub fn left_behind(&self, declared: Option<&Node>) -> Vec<String> {
         let former = self.former.iter().filter(|_| self.sent.is_some());
+        let former = former.filter(|former| former.holds_something());
         former.map(|former| former.at.told(declared)).collect()
     }
 
@@ -141,6 +145,7 @@ impl Machine {
         let sent = self
             .sent
             .take_if(|sent| !is_here && !sent.at.is_at(declared));
+        let put_back = self.put_back.take_if(|at| !is_here && !at.is_at(declared));
         let attempt = self.attempt.take_if(|attempt| {
             let elsewhere = attempt
                 .at
@@ -152,20 +157,18 @@ impl Machine {
             let place = sent.at.clone();
             let token = self.token.take();
             self.former.push(Former::of(place, token).with(sent));
+        } else if let Some(place) = put_back {
+            self.former.push(Former::of(place, self.token.take()));
         }
         if let Some(attempt) = attempt {
             let last = self.former.last().map(|former| former.at.clone());
             let place = attempt.at.clone().or(last);
             match self.former.last_mut() {
                 Some(last) if Some(&last.at) == place.as_ref() => last.attempt = Some(attempt),
-                _ => {
-                    // Also of a first send that was put back there.
-                    let token = self.token.take_if(|_| !is_here);
-                    self.former.extend(place.map(|place| Former {
-                        attempt: Some(attempt),
-                        ..Former::of(place, token)
-                    }));
-                }
+                _ => self.former.extend(place.map(|place| Former {
+                    attempt: Some(attempt),
+                    ..Former::of(place, None)
+                })),
             }
         }
         self.former.retain(|former| {

@@ -88,8 +88,9 @@ impl<'a> World<'a> {
             return false;
         };
         let machine = self.machine(node);
-        let sent = machine.sent.as_ref();
-        !machine.left().is_empty() || sent.is_some_and(|sent| !sent.at.is_at(declared))
+        let sent = machine.sent.iter().map(|sent| &sent.at);
+        let mut places = sent.chain(&machine.put_back);
+        !machine.left().is_empty() || places.any(|at| !at.is_at(declared))
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

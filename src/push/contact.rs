@@ -143,7 +143,13 @@ impl Run<'_> {
                 let problem = self.fenced(node, held, log);
                 self.fail(node, problem);
             }
-            Outcome::RolledBack { failure, .. } | Outcome::Uncertain(failure) => {
+            Outcome::RolledBack { failure, .. } => {
+                // It held another release, and this one was sent: that is not flushed again.
+                self.doubt(node, parcel);
+                self.machine(node).rolled_back = Some(parcel.bundle.digest);
+                self.fail(node, Problem::Uncertain(failure));
+            }
+            Outcome::Uncertain(failure) => {
                 self.doubt(node, parcel);
                 self.fail(node, Problem::Uncertain(failure));
             }

@@ -126,4 +126,6 @@ fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
         lists: holding.lists,
         at: Location::of(declared),
     });
+    let is_put_back = machine.sent.is_none() && machine.token.is_some();
+    machine.put_back = is_put_back.then(|| Location::of(declared));
 }

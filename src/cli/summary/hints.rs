@@ -61,11 +61,11 @@ fn of_failures(mesh: &Mesh, report: &Report, forgotten: &BTreeSet<NodeName>) -> 
             _ => None,
         });
     let mut hints = fences(mesh, found, forgotten);
-    for (node, problem) in &report.failed {
-        if let Some(hint) = phrases::failure_of(problem).and_then(|f| f.hint.as_ref()) {
-            hints.push(format!("{node}: {hint}"));
-        }
-    }
+    let told = report.failed.iter().filter_map(|(node, problem)| {
+        let hint = phrases::failure_of(problem)?.hint.as_ref()?;
+        Some((node, hint.as_str()))
+    });
+    hints.extend(phrases::to_do_on(told));
     hints
 }
 

@@ -21,6 +21,9 @@ pub(in crate::store) struct MachineRecord {
     token: Option<Token>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sent: Option<SentRecord>,
+    /// Absent also where it was written before these places were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    put_back: Option<LocationRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<AttemptRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +165,7 @@ impl MachineRecord {
             format: FORMAT,
             token: machine.token,
             sent: machine.sent.as_ref().map(|s| SentRecord::of(s, all)),
+            put_back: machine.put_back.as_ref().map(LocationRecord::of),
             attempt: machine.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
             rolled_back: machine.rolled_back,
             forgotten: machine.forgotten.clone(),
@@ -189,6 +193,7 @@ impl MachineRecord {
         Some(Machine {
             token: self.token,
             sent: converted(self.sent, |sent| sent.into_sent(manifest))?,
+            put_back: self.put_back.map(LocationRecord::into_location),
             attempt: converted(self.attempt, |a| a.into_attempt(manifest))?,
             rolled_back: self.rolled_back,
             forgotten: self.forgotten,

@@ -114,17 +114,21 @@ fn machine() -> impl Strategy<Value = Machine> {
     let forgotten = proptest::collection::btree_set(service(), 0..3);
     (
         proptest::option::of(token()),
-        proptest::option::of(sent),
-        proptest::option::of(attempt),
+        (
+            proptest::option::of(sent),
+            proptest::option::of(at()),
+            proptest::option::of(attempt),
+        ),
         proptest::option::of(any::<[u8; 32]>()),
         forgotten,
         any::<Option<u64>>(),
         former,
     )
         .prop_map(
-            |(token, sent, attempt, rolled_back, forgotten, unwell, former)| Machine {
+            |(token, (sent, put_back, attempt), rolled_back, forgotten, unwell, former)| Machine {
                 token,
                 sent,
+                put_back,
                 attempt,
                 rolled_back: rolled_back.map(Digest::from_bytes),
                 forgotten,

@@ -11,8 +11,11 @@ use crate::cli::phrases;
 use crate::cli::ui::clean;
 use crate::cli::view::{FencedView, LastPushView, MachineState};
 use crate::push::whose;
-use crate::store::{Store as _, Touch, Touched};
+use crate::store::{JournalRecord, Store as _, Touch, Touched};
 use crate::words::NodeName;
+
+/// How many entries are read first: whoever is to be mended is tried again by every push, so that the newest tell of it.
+const NEWEST: usize = 16;
 
 /// Notes what the last push found of the machines that are to be mended. Gives those of the fenced ones that were forgotten.
 pub(super) fn note(
@@ -20,21 +23,41 @@ pub(super) fn note(
     reading: &Reading,
     standings: &mut BTreeMap<NodeName, Stands>,
 ) -> Result<BTreeSet<NodeName>, CommandError> {
-    let is_asked_for = |stands: &Stands| stands.state.is_to_be_mended();
-    if !reading.has_store || !standings.values().any(is_asked_for) {
+    let is_asked_for = |(_, stands): &(&NodeName, &Stands)| stands.state.is_to_be_mended();
+    let asked_for = standings.iter().filter(is_asked_for);
+    let mut untold: BTreeSet<NodeName> = asked_for.map(|(node, _)| node.clone()).collect();
+    if !reading.has_store || untold.is_empty() {
         return Ok(BTreeSet::new());
     }
     let mut store = context.open_reading(&reading.folder, "read")?;
-    let records = store.journal(JOURNAL_READ)?;
-    let mut seen = BTreeSet::new();
+    let mut records = store.journal(NEWEST)?;
+    tell(reading, &records, standings, &mut untold);
+    // Who was fenced may have been forgotten long ago; of no other is it worth to read more.
+    let is_uncertain = |stands: &Stands| stands.state == MachineState::Uncertain;
+    if standings.values().any(is_uncertain) {
+        records = store.journal(JOURNAL_READ)?;
+        tell(reading, &records, standings, &mut untold);
+    }
+    let is_fenced = |node: &NodeName| standings.get(node).is_some_and(|s| s.fenced.is_some());
+    Ok(forgotten_in(&records, &is_fenced))
+}
+
+/// Notes what the newest of these records that touched a machine has of it.
+fn tell(
+    reading: &Reading,
+    records: &[JournalRecord],
+    standings: &mut BTreeMap<NodeName, Stands>,
+    untold: &mut BTreeSet<NodeName>,
+) {
     for record in records.iter().rev() {
         for (node, touched) in &record.entry.machines {
-            let Some(stands) = standings.get_mut(node) else {
-                continue;
-            };
-            if !is_asked_for(stands) || !seen.insert(node) {
+            // What else reached for it, as `grid evidence clear` does, says nothing of what was sent.
+            if record.entry.push.is_none() && touched.how != Touch::Forgotten {
                 continue;
             }
+            let Some(stands) = standings.get_mut(node).filter(|_| untold.remove(node)) else {
+                continue;
+            };
             let push = record.entry.push.unwrap_or(reading.state.push);
             if stands.state == MachineState::Uncertain {
                 stands.fenced = fenced(reading, push, node, touched);
@@ -42,8 +65,6 @@ pub(super) fn note(
             stands.last = last(push, touched);
         }
     }
-    let is_fenced = |node: &NodeName| standings.get(node).is_some_and(|s| s.fenced.is_some());
-    Ok(forgotten_in(&records, &is_fenced))
 }
 
 fn fenced(reading: &Reading, push: u64, node: &NodeName, touched: &Touched) -> Option<FencedView> {

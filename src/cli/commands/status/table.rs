@@ -116,6 +116,16 @@ fn look(stands: &Stands) -> Look {
     }
 }
 
+/// What has to be done on a machine before it can be sent to, as it was told now, or else by the last push.
+fn mends(stands: &Stands) -> Option<&str> {
+    let hint = match &stands.probe {
+        Some(ProbeView::Unreached(failure)) => failure.hint.as_ref(),
+        Some(_) => None,
+        None => stands.last.as_ref().and_then(|last| last.hint.as_ref()),
+    };
+    hint.map(String::as_str)
+}
+
 /// What to do about machines that `grid push --behind` does not reach, or not before something is mended.
 fn hints(
     reading: &Reading,
@@ -136,15 +146,15 @@ fn hints(
     if standings.is_empty() && mesh.nodes.is_empty() {
         hints.push(phrases::NO_MACHINES.to_owned());
     }
+    let told: Vec<(&NodeName, String)> = standings
+        .iter()
+        .filter_map(|(node, stands)| Some((node, clean(mends(stands)?))))
+        .collect();
+    hints.extend(phrases::to_do_on(
+        told.iter().map(|(node, hint)| (*node, hint.as_str())),
+    ));
     for (node, stands) in standings {
-        let last = stands.last.as_ref().filter(|_| stands.probe.is_none());
-        let hint = last.and_then(|last| last.hint.as_ref());
-        hints.extend(hint.map(|hint| format!("{node}: {}", clean(hint))));
         match &stands.probe {
-            Some(ProbeView::Unreached(failure)) => {
-                let hint = failure.hint.iter();
-                hints.extend(hint.map(|hint| format!("{node}: {hint}")));
-            }
             Some(ProbeView::Empty) => hints.push(format!(
                 "`grid push {node}` sends all of it to {node} again"
             )),
@@ -158,7 +168,13 @@ fn hints(
             })) => hints.push(format!(
                 "move what stands there on {node} away, then `grid push {node}` puts in force again what was sent"
             )),
-            Some(ProbeView::Drifted(_) | ProbeView::Known | ProbeView::Busy) | None => {}
+            Some(
+                ProbeView::Drifted(_)
+                | ProbeView::Known
+                | ProbeView::Busy
+                | ProbeView::Unreached(_),
+            )
+            | None => {}
         }
         if stands.state == MachineState::Undeclared {
             hints.push(phrases::undeclared(node));
