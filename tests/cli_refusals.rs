@@ -933,7 +933,13 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
     );
     let unreached = bench.grid(&["check"]).exits(3);
     assert!(!bench.path("asked").exists());
-    insta::assert_snapshot!(told(&[right, nested, unreached]), @"
+    bench.file("accounts.list.j2", "");
+    bench.edit(
+        "kind = \"custom\"",
+        "kind = \"custom\"\nuri = \"{{ wants.scope }}\"\nenv = { TOKEN = \"{{ wants.tokn }}\" }",
+    );
+    let bindings = bench.grid(&["check"]).exits(3);
+    insta::assert_snapshot!(told(&[right, nested, unreached, bindings]), @"
     $ grid check
     try: 3 machines and 3 services in 1 file, nothing wrong
     $ grid check
@@ -953,6 +959,11 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
     ! error: accounts.list.j2:3:1: there is no `acounts`; there are mesh, provider, mark, accounts; did you mean `accounts`?
     !   3 | {% if a.generation > 7 %}{{ acounts }}{% endif %}
     !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    [exit 3]
+    $ grid check
+    ! error: mesh.toml:25:20: billing: `env.TOKEN` of `[services.accounts.provides]`: undefined value: `wants` has no `tokn`; it has scope
+    !   25 | [services.accounts.provides]
+    !      |                    ^^^^^^^^
     [exit 3]
     ");
 }

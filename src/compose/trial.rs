@@ -130,9 +130,14 @@ fn of_files(
     if paths.is_empty() {
         return;
     }
-    let Some(bindings) = bindings(mesh, secret, service) else {
-        return; // the templates of its bindings are wrong, which is told of their provider
-    };
+    let mut bindings = BTreeMap::new();
+    for provider in service.consumes.keys() {
+        match binding(mesh, secret, provider, service) {
+            Some(Ok(binding)) => bindings.insert(provider.clone(), binding),
+            Some(Err(_)) => return, // that is what is wrong, and is told by `wrong_bindings`
+            None => continue,
+        };
+    }
     let assigned = service.nodes.iter().filter_map(|node| mesh.nodes.get(node));
     let mut nodes: Vec<&Node> = assigned.take(MACHINES_MOST).collect();
     if nodes.is_empty() {
@@ -155,31 +160,62 @@ fn of_files(
     }
 }
 
-/// The bindings of a service as it will have them; `None`: one of them cannot be written.
-fn bindings(
+/// A template of a provider's bindings that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongBinding {
+    /// Whose.
+    pub provider: ServiceName,
+    /// The first consumer, by name, that shows it.
+    pub consumer: ServiceName,
+    /// What is wrong.
+    pub why: KindError,
+}
+
+/// What is wrong with the templates of bindings, once a template.
+#[must_use]
+pub fn wrong_bindings(mesh: &Mesh) -> Vec<WrongBinding> {
+    let secret = Secret::new(MADE_UP.to_owned());
+    let mut found = BTreeMap::new();
+    for consumer in mesh.services.values() {
+        for provider in consumer.consumes.keys() {
+            let Some(Err(why)) = binding(mesh, &secret, provider, consumer) else {
+                continue;
+            };
+            let template = match &why {
+                KindError::Template { template, .. } => template.clone(),
+                _ => String::new(),
+            };
+            found
+                .entry((provider.clone(), template))
+                .or_insert_with(|| WrongBinding {
+                    provider: provider.clone(),
+                    consumer: consumer.name.clone(),
+                    why,
+                });
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The binding of a consumer as it will have it; `None`: nobody provides it.
+fn binding(
     mesh: &Mesh,
     secret: &Secret,
-    service: &Service,
-) -> Option<BTreeMap<ServiceName, kinds::Binding>> {
-    let mut all = BTreeMap::new();
-    for (name, consumption) in &service.consumes {
-        let declared = mesh.services.get(name);
-        let Some(provides) = declared.and_then(|declared| declared.provides.as_ref()) else {
-            continue;
-        };
-        let endpoint = mesh.endpoint(name).unwrap_or_else(|| Endpoint {
-            host: name.to_string(),
-            port: provides.port,
-        });
-        let owner = Owner {
-            mesh: &mesh.name,
-            provider: name,
-        };
-        let account = account(owner, secret, &service.name, &consumption.wants);
-        let binding = provides.provider.kind().binding(&endpoint, &account).ok()?;
-        all.insert(name.clone(), binding);
-    }
-    Some(all)
+    name: &ServiceName,
+    consumer: &Service,
+) -> Option<Result<kinds::Binding, KindError>> {
+    let consumption = consumer.consumes.get(name)?;
+    let provides = mesh.services.get(name)?.provides.as_ref()?;
+    let endpoint = mesh.endpoint(name).unwrap_or_else(|| Endpoint {
+        host: name.to_string(),
+        port: provides.port,
+    });
+    let owner = Owner {
+        mesh: &mesh.name,
+        provider: name,
+    };
+    let account = account(owner, secret, &consumer.name, &consumption.wants);
+    Some(provides.provider.kind().binding(&endpoint, &account))
 }
 
 fn account<'a>(

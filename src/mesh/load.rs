@@ -17,7 +17,7 @@ use super::reader::read;
 use super::source::Sources;
 use super::text::Versions;
 use super::{check, check_sites, consumption, raw, service, signals, syntax};
-use crate::words::{Digest, MeshName, NameError, NodeName, SecretName};
+use crate::words::{Digest, MeshName, NameError, NodeName, SecretName, ServiceName};
 
 /// A declaration as it was read.
 #[derive(Debug, Clone)]
@@ -130,6 +130,33 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
 }
 
 /// What `[mesh]` says.
+/// What is wrong with what these services provide, where they say so. For what is known only once the declaration is right.
+#[must_use]
+pub fn wrong_provides(folder: &Utf8Path, wrong: Vec<(ServiceName, String)>) -> Vec<Diagnostic> {
+    let Ok(sources) = Sources::read(folder) else {
+        return Vec::new(); // it was read a moment ago
+    };
+    let mut ignored = Vec::new();
+    let parsed = syntax::parse(&sources, &mut ignored);
+    let items = Items::merge(&sources, &parsed.tables, &mut ignored);
+    let place = |name: &ServiceName| {
+        let service = items.services.get(name.as_str())?;
+        let key = service.table("a service").ok()?.get("provides")?.key;
+        Some(key)
+    };
+    let problems = wrong
+        .into_iter()
+        .map(|(name, message)| Problem {
+            kind: DiagnosticKind::Template,
+            place: place(&name).unwrap_or(Place::new(0, 0..0)),
+            message,
+            help: None,
+            hidden: false,
+        })
+        .collect();
+    sources.diagnostics(problems).errors
+}
+
 #[derive(Default)]
 struct Head {
     /// Absent: it is missing or wrong, which was reported.

@@ -43,7 +43,7 @@ pub use declaration::{
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};
 pub use init::starter;
-pub use load::{Loaded, load, load_again};
+pub use load::{Loaded, load, load_again, wrong_provides};
 pub use names::{Names, ServiceNames, names};
 pub use schema::schema;
 pub use select::{SelectError, Selector, select};

@@ -15,7 +15,7 @@ use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources;
 use crate::compose::templates::parse;
-use crate::compose::trial::wrong_templates;
+use crate::compose::trial::{wrong_bindings, wrong_templates};
 use crate::mesh::{self, Diagnostic, Diagnostics, Mesh};
 
 /// The most wrong templates that one run shows.
@@ -127,7 +127,17 @@ fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
             }
         })
         .collect();
-    let mut errors: Vec<Diagnostic> = errors.into_values().chain(tried).collect();
+    let bindings = wrong_bindings(mesh).into_iter().map(|wrong| {
+        let message = format!("{}: {}", wrong.consumer, wrong.why);
+        (wrong.provider, message)
+    });
+    let bindings: Vec<_> = bindings.collect();
+    let bindings = match bindings.is_empty() {
+        true => Vec::new(),
+        false => mesh::wrong_provides(folder, bindings),
+    };
+    let errors = bindings.into_iter().chain(errors.into_values());
+    let mut errors: Vec<Diagnostic> = errors.chain(tried).collect();
     let omitted = errors.len().saturating_sub(SHOWN_MOST);
     errors.truncate(SHOWN_MOST);
     Diagnostics { errors, omitted }
