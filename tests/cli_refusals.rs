@@ -943,22 +943,22 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
     $ grid check
     try: 3 machines and 3 services in 1 file, nothing wrong
     $ grid check
-    ! error: accounts.list.j2:3:1: undefined value: `accounts[…].wants` has no `scop`; it has scope; did you mean `scope`?
+    ! error: accounts.list.j2:3:21: undefined value: `accounts[…].wants` has no `scop`; it has scope; did you mean `scope`?
     !   3 | {{ a.username }} {{ a.wants.scop }}
-    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    !     |                     ^^^^^^^^^^^^
     ! 
-    ! login.j2:3:1: undefined value: `bindings.accounts` has no `user`; it has type, provider, host, port, username, password; did you mean `username`?
+    ! login.j2:3:4: undefined value: `bindings.accounts` has no `user`; it has type, provider, host, port, username, password; did you mean `username`?
     !   3 | {{ s.user }}{% endfor %}
-    !     | ^^^^^^^^^^^^^^^^^^^^^^^^
+    !     |    ^^^^^^
     ! 
-    ! parts/top.j2:1:1: undefined value: `mesh.nodes` has no `atlass`; it has atlas, borealis, cygnus; did you mean `atlas`?
+    ! parts/top.j2:1:17: undefined value: `mesh.nodes` has no `atlass`; it has atlas, borealis, cygnus; did you mean `atlas`?
     !   1 | to {{ mesh.nodes.atlass.address }}
-    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    !     |                 ^^^^^^^^^^^^^^^
     [exit 3]
     $ grid check
-    ! error: accounts.list.j2:3:1: there is no `acounts`; there are mesh, provider, mark, accounts; did you mean `accounts`?
+    ! error: accounts.list.j2:3:29: there is no `acounts`; there are mesh, provider, mark, accounts; did you mean `accounts`?
     !   3 | {% if a.generation > 7 %}{{ acounts }}{% endif %}
-    !     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    !     |                             ^^^^^^^
     [exit 3]
     $ grid check
     ! error: mesh.toml:25:20: billing: `env.TOKEN` of `[services.accounts.provides]`: undefined value: `wants` has no `tokn`; it has scope

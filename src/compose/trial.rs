@@ -73,6 +73,7 @@ fn of_list(
             .map_err(|error| KindError::Template {
                 template: path.to_owned(),
                 line: None,
+                missing: None,
                 why: error.why,
             })
     };
@@ -84,6 +85,7 @@ fn of_list(
             Err(KindError::Template {
                 template,
                 line,
+                missing,
                 why,
             }),
             _,
@@ -91,7 +93,7 @@ fn of_list(
             template,
             line,
             why,
-            missing: None,
+            missing,
             remedy: None,
         }),
         // What no account leads to is looked at too.

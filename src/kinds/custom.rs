@@ -19,7 +19,7 @@ use super::kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
-use super::missing::{Missing, has_word};
+use super::missing::{Missing, word_in};
 use crate::words::{Command, Digest, ReleasePath};
 
 /// The kind's name in the declaration.
@@ -82,16 +82,18 @@ impl Custom {
     #[must_use]
     pub fn missing_in_list(&self, source: &str) -> Option<(usize, Missing)> {
         let unknown = template::unknown(source, &LIST_NAMES);
-        let mut lines = source.lines().enumerate();
-        lines.find_map(|(at, line)| {
-            let name = unknown.iter().find(|name| has_word(line, name))?;
-            let missing = Missing {
-                of: None,
-                name: name.clone(),
-                there: LIST_NAMES.map(str::to_owned).to_vec(),
-            };
-            Some((at.saturating_add(1), missing))
-        })
+        let (at, name) = unknown
+            .iter()
+            .filter_map(|name| Some((word_in(source, name)?, name)))
+            .min_by_key(|(at, _)| at.start)?;
+        let line = source.get(..at.start)?.matches('\n').count();
+        let missing = Missing {
+            of: None,
+            name: name.clone(),
+            there: LIST_NAMES.map(str::to_owned).to_vec(),
+            at,
+        };
+        Some((line.saturating_add(1), missing))
     }
 
     /// The names in its templates of a binding that nothing fills in, each with the key of its template.

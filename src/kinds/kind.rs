@@ -3,6 +3,7 @@
 use crate::words::{Generation, MeshName, ReleasePath, Salt, Secret, ServiceName};
 
 use super::Wants;
+use super::missing::Missing;
 
 /// Whose list it is: what a kind marks on a provider so that it touches only that. Two meshes may
 /// share one provider, and one mesh may declare it twice.
@@ -156,6 +157,8 @@ pub enum KindError {
         template: String,
         /// The line, counted from 1.
         line: Option<usize>,
+        /// What it asked for in vain, where that is known.
+        missing: Option<Box<Missing>>,
         /// What the template engine says; it names no value.
         why: String,
     },

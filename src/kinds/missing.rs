@@ -7,6 +7,7 @@
 //! told.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
@@ -29,6 +30,8 @@ pub struct Missing {
     pub name: String,
     /// What it has.
     pub there: Vec<String>,
+    /// The bytes of the template that ask.
+    pub at: Range<usize>,
 }
 
 impl Missing {
@@ -91,7 +94,8 @@ pub fn missing(
     if error.kind() != minijinja::ErrorKind::UndefinedError {
         return None;
     }
-    let expression = source.get(error.range()?)?;
+    let at = error.range()?;
+    let expression = source.get(at.clone())?;
     let vain = Arc::new(Mutex::new(Vec::new()));
     let root = Watched {
         value: context.clone(),
@@ -110,6 +114,7 @@ pub fn missing(
         of: (!asked.path.is_empty()).then(|| written(&asked.path, source)),
         name: asked.key.clone(),
         there: asked.there.clone(),
+        at,
     })
 }
 
@@ -218,16 +223,23 @@ fn written(path: &[Step], source: &str) -> String {
     text
 }
 
-/// Whether `word` stands in a text as a word of its own.
-pub(super) fn has_word(text: &str, word: &str) -> bool {
+fn has_word(text: &str, word: &str) -> bool {
+    word_in(text, word).is_some()
+}
+
+/// Where `word` first stands in a text as a word of its own.
+pub(super) fn word_in(text: &str, word: &str) -> Option<Range<usize>> {
     let inside = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let edge = |c: Option<char>| c.is_none_or(|c| !inside(c));
-    !word.is_empty()
-        && text.match_indices(word).any(|(at, found)| {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at.saturating_add(found.len())..);
-            edge(before) && edge(after.and_then(|after| after.chars().next()))
-        })
+    if word.is_empty() {
+        return None;
+    }
+    text.match_indices(word).find_map(|(at, found)| {
+        let end = at.saturating_add(found.len());
+        let before = text.get(..at)?.chars().next_back();
+        let after = text.get(end..)?.chars().next();
+        (edge(before) && edge(after)).then_some(at..end)
+    })
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
             let path = Utf8Path::new(&wrong.template);
             match (sources.included(path), wrong.line) {
                 (Ok(text), Some(line)) => {
-                    Diagnostic::in_template(shown(path), &text, line, None, wrong.why)
+                    let range = wrong.missing.map(|missing| missing.at);
+                    Diagnostic::in_template(shown(path), &text, line, range, wrong.why)
                 }
                 _ => Diagnostic::of_template(shown(path), wrong.why),
             }

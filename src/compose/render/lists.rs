@@ -57,6 +57,7 @@ impl Composer {
                 .map_err(|error| kinds::KindError::Template {
                     template: path.to_owned(),
                     line: None,
+                    missing: None,
                     why: error.why,
                 })
         };

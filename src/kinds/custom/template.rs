@@ -51,11 +51,14 @@ impl Inline {
     /// It is text of the declaration, so that a line within it is told only where it has several.
     pub(super) fn render(&self, name: &str, values: Value) -> Result<Secret, KindError> {
         render(name, &self.0, values).map_err(|error| match error {
-            KindError::Template { why, .. } if self.0.lines().count() < 2 => KindError::Template {
-                template: name.to_owned(),
-                line: None,
-                why,
-            },
+            KindError::Template { missing, why, .. } if self.0.lines().count() < 2 => {
+                KindError::Template {
+                    template: name.to_owned(),
+                    line: None,
+                    missing,
+                    why,
+                }
+            }
             other => other,
         })
     }
@@ -92,19 +95,23 @@ pub(super) fn unknown(source: &str, known: &[&str]) -> BTreeSet<String> {
 /// When it does not parse, or says something of a value that is not there or not of that type.
 pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, KindError> {
     let engine = engine();
-    let wrong = |error: &minijinja::Error, why| KindError::Template {
+    let wrong = |error: &minijinja::Error, missing, why| KindError::Template {
         template: name.to_owned(),
         line: error.line(),
+        missing,
         why,
     };
     let template = engine
         .template_from_str(source)
-        .map_err(|error| wrong(&error, unparsed(&error)))?;
+        .map_err(|error| wrong(&error, None, unparsed(&error)))?;
     template.render(&values).map(Secret::new).map_err(|error| {
         let again = |values| template.render(values);
         match missing(&error, source, &values, |_| None, again) {
-            Some(missing) => wrong(&error, format!("{}: {missing}", error.kind())),
-            None => wrong(&error, unrendered(&error, source)),
+            Some(missing) => {
+                let why = format!("{}: {missing}", error.kind());
+                wrong(&error, Some(Box::new(missing)), why)
+            }
+            None => wrong(&error, None, unrendered(&error, source)),
         }
     })
 }
