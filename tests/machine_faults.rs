@@ -54,6 +54,13 @@ fn a_root_that_is_read_only_is_told_and_the_next_send_goes_on(shell: Shell) {
         "{refused:?}"
     );
     assert_eq!(bed.read("services/app/a").unwrap(), "1");
+    // Nobody else sends there: the lock cannot be written, and that is what the hint is about.
+    assert_eq!(refused.step, FailedStep::Lock);
+    let hint = refused.hint.unwrap();
+    assert!(
+        hint.contains("its login must be able to write there"),
+        "{hint}"
+    );
     let answer = bed.answer();
     let Answer::Unknown(failure) = answer else {
         panic!("{answer:?}");
@@ -64,6 +71,13 @@ fn a_root_that_is_read_only_is_told_and_the_next_send_goes_on(shell: Shell) {
     );
     mount.writable();
     assert_eq!(bed.ask().token, bed.held);
+    // The disk is full to the last byte, before anything is sent.
+    let filler = mount.at.join("filler");
+    let _ = fs::write(&filler, vec![0; 8 << 20]);
+    let refused = bed.refused(&[app("2")]);
+    let hint = refused.hint.as_deref().unwrap();
+    assert!(hint.contains("is there space left"), "{refused:?}");
+    fs::remove_file(&filler).unwrap();
     bed.applied(&[app("2")]);
     assert_eq!(bed.read("services/app/a").unwrap(), "2");
 }

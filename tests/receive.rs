@@ -31,6 +31,7 @@ under_every_shell!(
     a_roll_back_that_fails_is_uncertain_until_it_is_asked,
     a_command_that_hangs_is_ended_by_its_limit,
     output_is_bounded_cleaned_and_shown,
+    of_a_long_output_the_last_lines_are_shown_where_the_reason_stands,
     a_daemon_left_behind_holds_nothing_up,
     no_process_of_ours_stays_behind,
     installed_files_are_saved_restored_and_removed,
@@ -38,6 +39,7 @@ under_every_shell!(
     what_is_taken_over_is_applied_though_its_release_lies_there_still,
     a_contact_that_takes_over_looks_at_what_the_other_store_left_alone,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
+    a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_back,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
     a_dead_holder_of_the_lock_is_taken_over_and_a_live_one_is_not,
@@ -351,6 +353,7 @@ fn a_failing_apply_is_rolled_back_and_the_newer_list_stays(shell: Shell) {
         digest: manifest.digest(),
         manifest,
         contents: std::collections::BTreeMap::new(),
+        goes_on: std::collections::BTreeSet::new(),
     });
     bed.held = Some(same.token);
     let Outcome::Applied(applied) = bed.deliver(same) else {
@@ -537,6 +540,32 @@ fn output_is_bounded_cleaned_and_shown(shell: Shell) {
     assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
     assert!(lines.iter().map(|line| line.len()).sum::<usize>() < 70_000);
     assert!(lines.last().unwrap().contains("not shown"));
+}
+
+fn of_a_long_output_the_last_lines_are_shown_where_the_reason_stands(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let fails = service("app").command(
+        "apply",
+        "n=0; while [ $n -lt 12000 ]; do n=$((n + 1)); echo \"line $n of many\"; done; echo the reason; exit 3",
+    );
+    let (failure, _) = bed.rolled_back(&[fails]);
+    assert_eq!(failure.cause, "it exited with 3");
+    assert_eq!(failure.output.last().unwrap(), "the reason");
+    let shown: Vec<&str> = bed
+        .progress
+        .iter()
+        .filter_map(|p| match p {
+            Progress::Output { line, .. } => Some(line.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(shown[0], "line 1 of many");
+    let gap = shown.iter().position(|line| line.contains("not shown"));
+    let gap = gap.unwrap();
+    // Nothing is lost in silence: what is shown and what is counted are all of it.
+    let hidden: usize = shown[gap][1..].split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(gap + hidden + (shown.len() - gap - 1), 12001);
+    assert_eq!(shown.len() - gap - 1, 20);
 }
 
 fn a_daemon_left_behind_holds_nothing_up(shell: Shell) {
@@ -761,6 +790,49 @@ fn a_provider_that_leaves_is_told_to_admit_nobody_first(shell: Shell) {
     let loaded = fs::read_to_string(bed.state().join("broker.list")).unwrap();
     assert_eq!(loaded, "nobody\n");
     assert!(bed.read("commands/broker/load").is_none());
+}
+
+fn a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_back(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let broker = service("broker").grants(&["app"], &bed).logged(&bed);
+    let other = service("other").grants(&["app"], &bed).logged(&bed);
+    let stays = service("stays").file("a", "1").logged(&bed);
+    let list = |bed: &Bed, of: &str| {
+        fs::read_to_string(bed.state().join(format!("{of}.list"))).unwrap_or_default()
+    };
+    let goes_on = |bed: &mut Bed, services: &[Service]| {
+        let mut bundle = bundle(services);
+        bundle.goes_on = [name("broker")].into();
+        let parcel = bed.parcel(bundle);
+        let (token, manifest) = (parcel.token, parcel.bundle.manifest.clone());
+        let outcome = bed.deliver(parcel);
+        bed.held = Some(token);
+        if matches!(outcome, Outcome::Applied(_)) {
+            bed.base = Some(manifest);
+        }
+        outcome
+    };
+    // It comes, and is put back: the list of the other machine stays loaded.
+    bed.applied(&[stays.clone()]);
+    let mut ill = service("app").command("check", "exit 1").limit(1);
+    ill.binds = vec!["broker"];
+    let outcome = goes_on(&mut bed, &[stays.clone(), broker.clone(), ill]);
+    assert!(matches!(outcome, Outcome::RolledBack { .. }), "{outcome:?}");
+    assert_eq!(list(&bed, "broker"), "app");
+    bed.applied(&[stays.clone(), broker, other]);
+    bed.log();
+    let Outcome::Applied(applied) = goes_on(&mut bed, &[stays]) else {
+        panic!("not applied");
+    };
+    assert_eq!(applied.removed, [name("other"), name("broker")]);
+    assert_eq!(
+        applied.notes,
+        ["broker goes on at its host: its accounts there stay open"]
+    );
+    // What does not go on elsewhere is closed all the same.
+    assert_eq!(bed.log(), ["load other", "remove other", "remove broker"]);
+    assert_eq!(list(&bed, "broker"), "app");
+    assert_eq!(list(&bed, "other"), "nobody\n");
 }
 
 fn a_provider_that_runs_is_told_before_it_is_applied(shell: Shell) {

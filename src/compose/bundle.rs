@@ -1,13 +1,13 @@
 //! A bundle: a manifest and where each content comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use zeroize::Zeroizing;
 
 use super::Release;
-use crate::words::Digest;
+use crate::words::{Digest, ServiceName};
 
 /// Where a content comes from.
 #[derive(Clone)]
@@ -40,4 +40,6 @@ pub struct Bundle {
     pub digest: Digest,
     /// The content of every file of the manifest.
     pub contents: BTreeMap<Digest, Content>,
+    /// The providers whose accounts are not closed when they leave the machine: they are in use elsewhere.
+    pub goes_on: BTreeSet<ServiceName>,
 }

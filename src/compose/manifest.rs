@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kinds::{Provider, Wants};
+use crate::kinds::{Endpoint, Provider, Wants};
 use crate::words::{
     AbsolutePath, Digest, Generation, MeshName, NodeName, ReleasePath, ServiceName,
 };
@@ -56,6 +56,10 @@ pub struct ServiceManifest {
     /// says by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provides: Option<Provider>,
+    /// Where its consumers reach it, if it provides and the declaration names that rather than leave it to the machine's
+    /// address: what is there may go on when it leaves this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Endpoint>,
     /// Its grant list, if it provides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Grants>,

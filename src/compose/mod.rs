@@ -20,6 +20,7 @@ pub mod environment;
 mod error;
 mod files;
 pub mod former;
+pub mod goes_on;
 pub mod grants;
 pub mod identities;
 pub mod location;

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use super::bundle::{Bundle, Content};
 use super::environment;
 use super::files::{Files, mode_of};
+use super::goes_on::goes_on;
 use super::manifest::{
     Bound, FORMAT, Grants, Manifest, ServiceManifest, SiteManifest, Step, StepSeconds,
 };
@@ -89,6 +90,7 @@ impl Composer {
                 digest: release.digest(),
                 manifest: Arc::new(release),
                 contents,
+                goes_on: goes_on(world, node),
             },
             outline,
         })
@@ -247,6 +249,12 @@ impl Composer {
                 None => lately
                     .filter(|_| grants.is_some())
                     .and_then(|held| held.provides.clone()),
+            },
+            endpoint: match &service.provides {
+                Some(provides) => provides.declared_endpoint(),
+                None => lately
+                    .filter(|_| grants.is_some())
+                    .and_then(|held| held.endpoint.clone()),
             },
             grants: grants.cloned(),
             files: files.take(),

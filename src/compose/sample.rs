@@ -163,6 +163,13 @@ impl Sample {
         self
     }
 
+    /// Consumers reach it at this host.
+    pub fn hosted(mut self, service: &str, host: &str) -> Self {
+        let service = self.mesh.services.get_mut(service).unwrap();
+        service.provides.as_mut().unwrap().host = Some(host.to_owned());
+        self
+    }
+
     pub fn provides_no_more(mut self, service: &str) -> Self {
         self.mesh.services.get_mut(service).unwrap().provides = None;
         self
@@ -356,6 +363,7 @@ fn held(bindings: BTreeMap<ServiceName, Bound>, grants: Option<Grants>) -> Servi
         bindings,
         unwaited: BTreeSet::new(),
         provides: Some(provider()),
+        endpoint: None,
         grants,
         files: Vec::new(),
         limits: StepSeconds {

@@ -254,6 +254,21 @@ fn step_of(step: &str) -> FailedStep {
     }
 }
 
+/// What to do where nothing more can be written.
+const NO_SPACE: &str = "is there space left below `root` of the machine?";
+
+/// Whether the system said so, or a shell that writes: some say only that it could not be done, and one says nothing at all.
+fn is_of_a_full_disk(cause: &str) -> bool {
+    const TOLD: [&str; 5] = [
+        "No space left",
+        "Disk quota exceeded",
+        "I/O error",
+        "write error",
+        "it is not said why",
+    ];
+    TOLD.iter().any(|told| cause.contains(told))
+}
+
 /// What to do about a failure that the machine side told: which key of the declaration says otherwise.
 fn hint_of(
     step: FailedStep,
@@ -278,7 +293,20 @@ fn hint_of(
         _ if is_told("it exited with 127") => {
             "127: a command that was to be run is not there; the service's commands in the declaration say which are run"
         }
-        FailedStep::Start if is_told(" cannot be used: ") => {
+        _ if [
+            " cannot be used: ",
+            " cannot be written",
+            "cannot be put in place",
+        ]
+        .iter()
+        .any(|told| is_told(told))
+            && is_of_a_full_disk(cause) =>
+        {
+            NO_SPACE
+        }
+        FailedStep::Start | FailedStep::Lock | FailedStep::Switch
+            if is_told(" cannot be used: ") || is_told(" cannot be written") =>
+        {
             "`root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by \
              `become = \"sudo\"`"
         }
@@ -298,7 +326,7 @@ fn hint_of(
         FailedStep::Load if is_told("it was not done within ") => {
             "does the provider run on that machine, and answer? If it only takes longer, `limits.load` of the service gives it more time"
         }
-        FailedStep::Unpack => "is there space left below `root` of the machine?",
+        FailedStep::Unpack => NO_SPACE,
         _ => return None,
     };
     Some(hint.to_owned())

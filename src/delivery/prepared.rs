@@ -9,7 +9,7 @@ use super::receipt::{FailedStep, Failure};
 use super::script::{Launch, receiving};
 use super::tar::Tar;
 use crate::compose::manifest::Manifest;
-use crate::words::Digest;
+use crate::words::{Digest, ServiceName};
 
 /// No machine hashes slower, in bytes a second.
 const SLOWEST_HASH: u64 = 8 * 1024 * 1024;
@@ -42,6 +42,12 @@ impl Prepared {
         };
         let (delta, all) = (lay_out(base)?, lay_out(None)?);
         let replaces: Vec<String> = parcel.replaces.iter().map(ToString::to_string).collect();
+        let goes_on: Vec<&str> = parcel
+            .bundle
+            .goes_on
+            .iter()
+            .map(ServiceName::as_str)
+            .collect();
         let or_none = |text: String| {
             if text.is_empty() {
                 "-".to_owned()
@@ -66,6 +72,7 @@ impl Prepared {
                 base.map_or_else(|| "-".to_owned(), |base| base.digest().to_string()),
                 delta.size.to_string(),
                 all.size.to_string(),
+                or_none(goes_on.join(" ")),
             ],
         };
         let limits = |manifest: &Manifest| {

@@ -18,6 +18,7 @@
 #   current -> releases/DIGEST       switched by one rename
 #   releases/DIGEST/                 manifest.json, plan, sums, and the files that they name
 #     .previous                      to what it is rolled back; "-": to nothing
+#     .goes-on                       providers whose accounts are not closed where they leave: they are in use elsewhere
 #     .applied                       written last: all of it is in force
 #     .broken                        a roll-back to it failed; the next send applies all of its own
 #   releases/.new-NAME/              being received; rubbish if nobody holds the lock
@@ -139,7 +140,7 @@ lock() {
 		fi
 		n=$((top + 1))
 		e=$({ printf "%s\n" "$mine" >"$root/lock/new.$$" && ln "$root/lock/new.$$" "$root/lock/$n"; } 2>&1) || {
-			there "$root/lock/$n" || die lock - "$root/lock cannot be written: $e"
+			there "$root/lock/$n" || die lock - "$root/lock cannot be written: ${e:-it is not said why}"
 			continue
 		}
 		top
@@ -181,21 +182,33 @@ show_log() {
 
 # --- commands of services
 
-# Prints what it reads, as the output of service $1, until the mark, the end, or $2 bytes; then tells so on
-# descriptor 5, and drains: a daemon that was left behind must neither hold up the send nor find its output broken.
+# Prints what it reads, as the output of service $1, until the mark or the end: its beginning, and its last lines, where the
+# reason stands, within $2 bytes. Then it tells so on descriptor 5, and drains: a daemon that was left behind must neither
+# hold up the send nor find its output broken.
 relay() {
 	exec 4>&-
-	n=0
+	n=0 hidden=0 whole=0 of=$1 cap=$2 room=$(($2 - 12000))
+	set --
 	while IFS= read -r l || [ "$l" ]; do
-		[ "$l" = "$mark" ] && break
+		[ "$l" = "$mark" ] && whole=1 && break
 		[ "$l" ] || continue
-		n=$((n + ${#l} + 80))
-		[ "$n" -le "$2" ] || {
-			[ "$2" = 0 ] || say "out $1 [it printed more, which is not shown]"
-			break
-		}
-		printf "out %s %.500s\n" "$1" "$l"
+		if [ $((n + ${#l} + 80)) -le "$room" ]; then
+			n=$((n + ${#l} + 80))
+			printf "out %s %.500s\n" "$of" "$l"
+			continue
+		fi
+		room=0
+		set -- "$@" "$l"
+		[ $# -le 20 ] || { shift && hidden=$((hidden + 1)); }
 	done
+	if [ "$cap" -ge 12000 ]; then
+		[ $hidden = 0 ] || say "out $of [$hidden lines are not shown]"
+		for l in "$@"; do
+			printf "out %s %.500s\n" "$of" "$l"
+			n=$((n + 580))
+		done
+		[ $whole = 1 ] || say "out $of [it printed more, which is not shown]"
+	fi
 	printf "%s\n" "$n" >&5
 	exec cat >/dev/null 5>&-
 }
@@ -602,7 +615,11 @@ check() {
 # A service that leaves: nobody is admitted any more, it is removed, its installed files go. $2: what stays.
 leave() {
 	it=$root/releases/$1/commands/$s
-	if does l && [ -f "$it/empty" ]; then
+	goes_on=""
+	[ -f "$root/releases/$digest/.goes-on" ] && read -r goes_on <"$root/releases/$digest/.goes-on"
+	if does l && has "$goes_on" "$s"; then
+		say "note $s goes on at its host: its accounts there stay open"
+	elif does l && [ -f "$it/empty" ]; then
 		load_from "$root/releases/$1" "$it/empty" || return 1
 	fi
 	if does r; then
@@ -969,7 +986,7 @@ mend() {
 	mkdir -p "$here/services"
 }
 send() {
-	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8
+	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 going_on=$9
 	fenced=1
 	[ "$take_over" = 1 ] || [ "$held" = "$token" ] || [ "$replaces$held" = -- ] && fenced=0
 	[ "$held" = - ] || case ",$replaces," in *",$held,"*) fenced=0 ;; esac
@@ -1000,7 +1017,7 @@ send() {
 	#@ verified
 	e=$({
 		[ ! -d "$root/releases/$digest" ] || mv -T "$root/releases/$digest" "$root/releases/.old-$name"
-		put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
+		{ [ "$going_on" = - ] || put "$new/.goes-on" "$going_on"; } && put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
 	} 2>&1) || {
 		renames || die start - "the mv of this machine has no -T, or cannot rename below $root: $e"
 		die unpack - "$e"
@@ -1028,7 +1045,7 @@ send() {
 	done
 	IFS=$ifs
 	#@ tested
-	e=$(put "$root/token" "$token" 2>&1) || die switch - "the token cannot be written: $e"
+	e=$(put "$root/token" "$token" 2>&1) || die switch - "the token cannot be written: ${e:-it is not said why}"
 	#@ token
 	if switch "$digest"; then
 		#@ switched

@@ -63,7 +63,9 @@ pub struct GrantList {
 }
 
 /// Where consumers reach a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Endpoint {
     /// A name or an address; an IPv6 address without brackets.
     pub host: String,

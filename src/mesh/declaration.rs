@@ -222,6 +222,16 @@ pub struct Provides {
     pub runs: Runs,
 }
 
+impl Provides {
+    /// Where consumers reach it, if the declaration names that.
+    #[must_use]
+    pub fn declared_endpoint(&self) -> Option<Endpoint> {
+        let host = self.host.clone()?;
+        let port = self.port;
+        Some(Endpoint { host, port })
+    }
+}
+
 /// A consumption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumption {
@@ -299,13 +309,12 @@ impl Mesh {
     pub fn endpoint(&self, provider: &ServiceName) -> Option<Endpoint> {
         let service = self.services.get(provider)?;
         let provides = service.provides.as_ref()?;
-        let host = match &provides.host {
-            Some(host) => host.clone(),
-            None => self.nodes.get(service.nodes.first()?)?.host().to_owned(),
-        };
-        Some(Endpoint {
-            host,
-            port: provides.port,
+        provides.declared_endpoint().or_else(|| {
+            let node = self.nodes.get(service.nodes.first()?)?;
+            Some(Endpoint {
+                host: node.host().to_owned(),
+                port: provides.port,
+            })
         })
     }
 

@@ -122,11 +122,11 @@ pub enum Difference {
         /// Which: `test`, `load`, `verify`, `apply`, `check`, `remove`.
         steps: Vec<String>,
     },
-    /// Nothing but time limits, whom it waits for, or a provider's settings change.
+    /// Nothing but time limits, whom it waits for, or a provider's host or settings change.
     Settings {
         /// Whose.
         service: ServiceName,
-        /// What: `time limits`, `wait`, `provides`.
+        /// What: `time limits`, `wait`, `host`, `provides`.
         of: Vec<String>,
     },
     /// A provider's newer list stayed loaded when the rest was rolled back, and is in no release yet.

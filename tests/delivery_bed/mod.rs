@@ -202,6 +202,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
                 bindings,
                 unwaited: BTreeSet::new(),
                 provides: None,
+                endpoint: None,
                 grants: service.grants.as_deref().map(grants),
                 files: entries,
                 limits: StepSeconds {
@@ -226,6 +227,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
         digest: release.digest(),
         manifest: Arc::new(release),
         contents,
+        goes_on: BTreeSet::new(),
     }
 }
 

@@ -453,6 +453,7 @@ impl Courier<'_> {
         let manifest = Arc::clone(&parcel.bundle.manifest);
         self.check_contents(node, parcel);
         self.floor.excuse_who_lets_go(node, &manifest);
+        self.check_going_on(node, parcel);
         let left = self.lists_left_alone(node, &manifest);
         let drifted = self.drifted(node, &left);
         self.mend(node); // where the send ends otherwise, what somebody changed by hand is not told apart
@@ -554,6 +555,43 @@ impl Courier<'_> {
                 self.floor.coverage.saw("send applied");
                 self.floor.rolled_back.remove(node);
                 Outcome::Applied(Applied::default())
+            }
+        }
+    }
+
+    /// Whoever leaves closes no account that consumers use at the same host, of another machine.
+    fn check_going_on(&mut self, node: &NodeName, parcel: &Parcel) {
+        let machines = &self.floor.machines;
+        let Some(machine) = machines.get(node) else {
+            return;
+        };
+        let goes_on: Vec<ServiceName> = machine
+            .running
+            .iter()
+            .filter(|(name, _)| !parcel.bundle.manifest.services.contains_key(*name))
+            .filter(|(name, held)| {
+                // Whoever was said to be gone there is not counted on.
+                let is_given_up = |other: &NodeName| {
+                    let key = (other.clone(), (*name).clone());
+                    self.floor.given_up.contains(&key)
+                };
+                let mut others = machines
+                    .iter()
+                    .filter(|(other, _)| *other != node && !is_given_up(other));
+                held.endpoint.is_some()
+                    && others.any(|(_, other)| {
+                        let other = other.running.get(*name);
+                        other.is_some_and(|other| other.endpoint == held.endpoint)
+                    })
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in goes_on {
+            self.floor.coverage.saw("leaving, goes on elsewhere");
+            if !parcel.bundle.goes_on.contains(&name) {
+                let what =
+                    format!("{node} closes the accounts of {name} that are in use elsewhere");
+                self.floor.violate(what);
             }
         }
     }

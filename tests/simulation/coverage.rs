@@ -33,6 +33,7 @@ pub const TO_SEE: &[&str] = &[
     "wait for a removal",
     "leaving stays",
     "leaving left",
+    "leaving, goes on elsewhere",
     "moved, stop first",
     "moved, start first",
     "provider on two machines",

@@ -107,6 +107,7 @@ fn compare(
     let of: Vec<String> = [
         ("time limits", old.limits != new.limits),
         ("wait", old.unwaited != new.unwaited && !is_told),
+        ("host", old.endpoint != new.endpoint && !is_told),
         ("provides", old.provides != new.provides && !is_told),
     ]
     .into_iter()
@@ -239,6 +240,7 @@ mod tests {
     use super::*;
     use crate::compose::manifest::{FORMAT, FileEntry};
     use crate::compose::sample::{bound, name, node, with};
+    use crate::kinds::Endpoint;
     use crate::words::{Digest, MeshName};
 
     fn manifest(service: &str, manifest: ServiceManifest) -> Manifest {
@@ -300,6 +302,12 @@ mod tests {
             changed(|service| {
                 service.unwaited.insert(name("broker"));
             }),
+            changed(|service| {
+                service.endpoint = Some(Endpoint {
+                    host: "vip".to_owned(),
+                    port: 5672,
+                });
+            }),
             changed(|service| service.bindings = bound("broker:1@m2").bindings),
             changed(|service| service.bindings = bound("broker:2@m1").bindings),
             changed(|service| service.bindings.clear()),
@@ -311,6 +319,7 @@ mod tests {
         insta::assert_snapshot!(all.join("\n"), @r#"
         settings of web changed: time limits
         settings of web changed: wait
+        settings of web changed: host
         web gets other settings of broker
         web gets generation 2 of broker
         web no longer uses broker
