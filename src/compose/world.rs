@@ -88,9 +88,20 @@ impl<'a> World<'a> {
             return false;
         };
         let machine = self.machine(node);
-        let sent = machine.sent.iter().map(|sent| &sent.at);
-        let mut places = sent.chain(&machine.put_back);
-        !machine.left().is_empty() || places.any(|at| !at.is_at(declared))
+        let sent = machine.sent.as_ref();
+        !machine.left().is_empty() || sent.is_some_and(|sent| !sent.at.is_at(declared))
+    }
+
+    /// Whether nobody knows what a machine holds where it is declared: a send is not settled, it is elsewhere than it was
+    /// reached, or its token is of a first send that was put back elsewhere.
+    #[must_use]
+    pub fn is_uncertain(&self, node: &NodeName) -> bool {
+        let machine = self.machine(node);
+        let put_back = machine.put_back.as_ref();
+        let declared = self.mesh.nodes.get(node);
+        machine.attempt.is_some()
+            || self.is_elsewhere(node)
+            || declared.is_some_and(|node| put_back.is_some_and(|at| !at.is_at(node)))
     }
 
     /// What is known of a machine; of one that was never sent to, nothing.

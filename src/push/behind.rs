@@ -147,7 +147,7 @@ fn judge(
 ) -> (Vec<Reason>, bool) {
     let machine = world.machine(node);
     let mut reasons = Vec::new();
-    if machine.attempt.is_some() || world.is_elsewhere(node) {
+    if world.is_uncertain(node) {
         reasons.push(Reason::Uncertain);
     }
     let missing = provision::missing(world.services_on(node), world.provisions);

@@ -1,7 +1,5 @@
 //! Settling: every uncertain machine is asked what it holds, and the answer becomes its last sent.
 
-use std::collections::BTreeSet;
-
 use super::PushError;
 use super::event::Event;
 use super::report::Problem;
@@ -18,16 +16,10 @@ impl Run<'_> {
     /// asked has failed in this push.
     pub(super) fn settle(&mut self, couriers: &mut dyn Dispatch) -> Result<(), PushError> {
         let world = self.world();
-        let nodes = self.mesh.nodes.keys();
-        let elsewhere: BTreeSet<&NodeName> =
-            nodes.filter(|node| world.is_elsewhere(node)).collect();
-        let uncertain: Vec<NodeName> = self
-            .state
-            .fleet
-            .iter()
-            .filter(|(node, machine)| machine.attempt.is_some() || elsewhere.contains(*node))
-            .map(|(node, _)| node.clone())
-            .filter(|node| !self.is_on_hold(node))
+        let known = self.state.fleet.keys();
+        let uncertain: Vec<NodeName> = known
+            .filter(|node| world.is_uncertain(node) && !self.is_on_hold(node))
+            .cloned()
             .collect();
         let questions: Vec<Question> = uncertain
             .iter()

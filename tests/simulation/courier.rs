@@ -38,6 +38,8 @@ pub struct Courier<'a> {
     pub left: BTreeMap<NodeName, BTreeSet<ServiceName>>,
     /// Machines that were taken over: nobody told the push what it found there, so it looks once more.
     pub taken_blindly: BTreeSet<NodeName>,
+    /// Machines that held what another store sent, and whose answer was taken for their state.
+    pub taken_by_asking: BTreeSet<NodeName>,
     /// Machines that were contacted.
     pub contacts: BTreeSet<NodeName>,
     /// Named machines that were sent to or contacted.
@@ -137,6 +139,7 @@ impl Dispatch for Courier<'_> {
                     self.floor.outcomes.remove(&node);
                     if self.may_take_over(&node) {
                         self.floor.strangers.remove(&node);
+                        self.taken_by_asking.insert(node.clone());
                         self.floor.coverage.saw("taken over");
                     }
                 }

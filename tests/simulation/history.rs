@@ -474,6 +474,7 @@ impl History {
             asks: 0,
             left: BTreeMap::new(),
             taken_blindly: BTreeSet::new(),
+            taken_by_asking: BTreeSet::new(),
             contacts: BTreeSet::new(),
             contacted: BTreeSet::new(),
             disturbed: plan.death.is_some(),
@@ -492,6 +493,7 @@ impl History {
             push::push(&mesh, &orders, ports)
         }));
         let (disturbed, contacted) = (courier.disturbed, courier.contacted.clone());
+        let taken_by_asking = std::mem::take(&mut courier.taken_by_asking);
         self.store.borrow_mut().revive();
         self.sendings = sendings;
         let ended = match pushed {
@@ -518,6 +520,15 @@ impl History {
                 self.floor.outcomes.clear();
                 let store = self.store.borrow();
                 let fleet = &store.peek().fleet;
+                // Whose answer was lost holds what another store sent, as before.
+                for node in taken_by_asking {
+                    let held = self.floor.machines.get(&node).and_then(|m| m.token);
+                    let is_known =
+                        held.is_some_and(|held| fleet.get(&node).is_some_and(|m| m.took(&held)));
+                    if !is_known {
+                        self.floor.strangers.insert(node);
+                    }
+                }
                 self.floor.rolled_back.retain(|node, digest| {
                     fleet
                         .get(node)
