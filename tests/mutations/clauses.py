@@ -3,7 +3,7 @@
 (clause, file, the text that states it, what stands there instead). In the latter OLD is the text itself and MUT holds while this
 clause is the one that is out."""
 
-GRANTS, BINDINGS, SERVICES, SENT, USES, LOCATION = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "location"))
+GRANTS, BINDINGS, SERVICES, SENT, USES, LOCATION, WORLD, GOES_ON = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "location", "world", "goes_on"))
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
 BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
@@ -96,8 +96,9 @@ CLAUSES = [
 
     ("attempts: or before any machine is contacted", ROUND, "self.number()?;\n        let by_node", "if !MUT { self.number()?; }\n        let by_node"),
 
-    ("behind: uncertain", BEHIND, "machine.attempt.is_some() ||", "(!MUT && machine.attempt.is_some()) ||"),
-    ("behind: uncertain at another address", BEHIND, "|| world.is_elsewhere(node)", "|| (!MUT && world.is_elsewhere(node))"),
+    ("behind, and asked: uncertain", WORLD, "machine.attempt.is_some()\n", "(!MUT && machine.attempt.is_some())\n"),
+    ("behind, and asked: uncertain at another address", WORLD, "|| self.is_elsewhere(node)", "|| (!MUT && self.is_elsewhere(node))"),
+    ("behind, and asked: uncertain elsewhere than a first send was put back", WORLD, "put_back.is_some_and(|at| !at.is_at(node))", NEVER),
     ("behind: uncertain below another root", LOCATION, "self.root.as_ref().is_none_or(|root| *root == declared.root)", ALWAYS),
     ("behind: until what is said to be gone is made good", BEHIND, "machine.forgotten.is_empty()", ALWAYS),
     ("behind: in need of a mint", BEHIND, "!missing.is_empty()", NEVER),
@@ -107,12 +108,12 @@ CLAUSES = [
     ("behind: until a list that stayed is in a release", BEHIND, "sent.lists.is_empty()", ALWAYS),
 
     ("settle: every uncertain machine is asked", PUSH, "run.settle(couriers)?;", skipped()),
-    ("settle: every machine at another address is asked", SETTLE, "|| elsewhere.contains(*node)", "|| (!MUT && elsewhere.contains(*node))"),
     ("settle: not what another store sent", SETTLE, "!ours &&", "!MUT && !ours &&"),
     ("settle: that only where it is to be taken over", SETTLE, "&& !self.may_take_over(node)", "&& (MUT || !self.may_take_over(node))"),
     ("settle: a machine that holds nothing is nobody's", SETTLE, "None => true,", "None => !MUT,"),
     ("settle: one that took the send in question holds its token", SENT, "self.attempt.as_ref().map(|attempt| &attempt.token)", "self.attempt.as_ref().filter(|_| !MUT).map(|attempt| &attempt.token)"),
     ("settle: what it was sent at another place is kept", SENT, "self.former.push(Former::of(place, token).with(sent));", skipped()),
+    ("settle: and where a first send was put back", SENT, "self.former.push(Former::of(place, self.token.take()));", skipped()),
     ("settle: with its token", SETTLE, "machine.token = holding.token;", skipped()),
     ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, declared);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
     ("settle: with the lists that stayed", SETTLE, "lists: holding.lists,", "lists: if MUT { Default::default() } else { holding.lists },"),
@@ -126,11 +127,12 @@ CLAUSES = [
     ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: one that was taken over and goes back is uncertain", ROUND, "if !parcel.take_over {", "if MUT || !parcel.take_over {"),
     ("record: a contact of which nobody knows the end is uncertain", CONTACT, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
+    ("record: what a contact took over and was put back is not flushed again", CONTACT, "self.machine(node).rolled_back = Some(parcel.bundle.digest);", skipped()),
     ("record: a contact that was fenced too", CONTACT, "self.doubt(node, parcel);\n                let problem", "if !MUT { self.doubt(node, parcel); }\n                let problem"),
     ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                not_received(machine, said_gone);", "Outcome::NotReached(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: uncertain stays uncertain", ROUND, "Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),", "Outcome::Uncertain(failure) => { if MUT { machine.attempt = None; } Some(Problem::Uncertain(failure)) }"),
     ("record: a roll-back keeps the newer lists", ROUND, "for provider in lists {", "for provider in lists.iter().filter(|_| !MUT) {"),
-    ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    if ", "if !MUT { machine.token = Some(parcel.token); }\n    if "),
+    ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    machine.put_back", "if !MUT { machine.token = Some(parcel.token); }\n    machine.put_back"),
     ("record: a roll-back settles the attempt", ROUND, "        machine.attempt = None;\n    }\n    machine.rolled_back", "        if !MUT { machine.attempt = None; }\n    }\n    machine.rolled_back"),
     ("record: what was rolled back is noted", ROUND, "machine.rolled_back = Some(parcel.bundle.digest);", skipped()),
     ("record: an emptied machine is sent all of it again", ROUND, "*machine = made_anew(machine);", "if !MUT { OLD }"),
@@ -167,6 +169,9 @@ CLAUSES = [
     ("contact: named machines", CONTACT, "let Named::Nodes(named) = &self.orders.named else {", "if MUT { return Ok(()); }\n        OLD"),
     ("prune: not the generations in use", RUN, "in_use.contains(&generation)", NEVER),
     ("prune: all others but the newest", RUN, "in_use.contains(&generation)", ALWAYS),
+
+    ("goes on: where its host is declared for another machine", GOES_ON, "is_declared || world", "(!MUT && is_declared) || world"),
+    ("goes on: or another machine holds it with that host", GOES_ON, "|| world.fleet.iter().any(is_held)", "|| (!MUT && world.fleet.iter().any(is_held))"),
 
     ("done: not while a machine failed", REPORT, "!self.failed.is_empty()\n", "(!MUT && !self.failed.is_empty())\n"),
     ("done: not while a machine is rolled back", REPORT, "!self.rolled_back.is_empty()\n", "(!MUT && !self.rolled_back.is_empty())\n"),
