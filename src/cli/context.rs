@@ -3,6 +3,7 @@
 
 mod naming;
 mod opened;
+pub(super) mod recipients;
 mod under_way;
 
 use std::ffi::OsString;

@@ -108,6 +108,9 @@ pub struct Entry {
     /// The public key of the identity that opened the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// Who opened the store until then and not from then on, as the declaration names them no more: names and public keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_out: Vec<String>,
     /// The job of a CI runner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci: Option<String>,
@@ -137,6 +140,7 @@ impl Entry {
         for text in [&mut self.who, &mut self.command, &mut self.version]
             .into_iter()
             .chain(&mut self.ci)
+            .chain(&mut self.taken_out)
             .chain(&mut self.identity)
             .chain(self.commit.iter_mut().map(|commit| &mut commit.hash))
             .chain(self.machines.values_mut().flat_map(|touched| {

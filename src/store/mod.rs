@@ -18,6 +18,7 @@ mod memory;
 mod packed;
 mod place;
 mod plan;
+mod recipients;
 mod record;
 mod seal;
 mod sled;

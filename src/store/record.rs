@@ -147,7 +147,11 @@ pub(super) struct Meta {
     pub store: [u8; 8],
     pub era: Era,
     pub created: Timestamp,
+    /// The first one made the store, and is in it without being named, unless `all_are_named`.
     pub recipients: Vec<SealedFor>,
+    /// Whether the declaration names, or named, all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_are_named: bool,
     /// The data key under age.
     #[serde(with = "base64")]
     pub key: Vec<u8>,

@@ -12,10 +12,11 @@ use zeroize::Zeroizing;
 use super::chance::SystemChance;
 use super::lock::{Holder, MeshLock};
 use super::place::Place;
-use super::record::{self, Meta, name};
+use super::recipients::{self, Due};
+use super::record::{self, Meta, SealedFor};
 use super::seal::Sealer;
 use super::transaction::{Transaction, Witness};
-use super::vault::{self, Vault, damaged};
+use super::vault::{self, Known, Vault, damaged};
 use super::{BrokenLink, Change, Contents, Identity, JournalRecord, State, Store, StoreError};
 use crate::mesh::Recipient;
 use crate::words::{Digest, Era, StoreId};
@@ -40,8 +41,8 @@ pub struct SledStore {
     place: Place,
     identity: Identity,
     access: Access,
-    /// The data key as it was last opened, with the text that it was wrapped in.
-    known: Option<(Vec<u8>, Arc<Sealer>)>,
+    /// What it was when it was last opened.
+    known: Option<Known>,
     /// What it holds, as it was last read or written under the mesh lock; nobody else changes it as long as that is held.
     held: Option<State>,
 }
@@ -75,17 +76,19 @@ impl SledStore {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let id = StoreId::draw(&mut SystemChance);
-        let own = Recipient {
+        let mut sealed_for = vec![SealedFor {
             name: lock.holder.who.clone(),
             key: identity.public(),
-        };
+        }];
+        recipients::add(&mut sealed_for, declared);
         let sealer = Sealer::draw(&mut SystemChance);
         let meta = Meta {
             format: record::FORMAT,
             store: id.0,
             era: Era(u64::try_from(now.as_second()).unwrap_or(0)),
             created: now,
-            recipients: vault::united(&vault::united(&[], &[own]), declared),
+            recipients: sealed_for,
+            all_are_named: false,
             key: Vec::new(),
             seal: Vec::new(),
         };
@@ -112,7 +115,7 @@ impl SledStore {
     }
 
     /// A store to write to, under its mesh lock. With the first commit it is sealed for declared recipients who were
-    /// added; one who was removed is shut out by [`SledStore::reseal`] only.
+    /// added; one who was removed is out after [`SledStore::take_out`].
     #[must_use]
     pub fn open_locked(lock: MeshLock, identity: Identity, declared: &[Recipient]) -> Self {
         let place = lock.place().clone();
@@ -169,55 +172,59 @@ impl SledStore {
     /// # Errors
     /// Those of [`Store::load`].
     pub fn sealed_for(&mut self) -> Result<Vec<Recipient>, StoreError> {
-        self.with(|_, vault| {
-            let recipients = vault.meta.recipients.iter();
-            Ok(recipients
-                .map(|recipient| Recipient {
-                    name: recipient.name.clone(),
-                    key: recipient.key.clone(),
-                })
-                .collect())
-        })
+        self.with(|_, vault| Ok(people(&vault.meta.recipients)))
     }
 
-    /// Seals the store for the identity at hand and exactly these recipients, under a new data key, and leaves
-    /// nothing in any file that an older key opens. Who was shut out keeps what they have read.
+    /// Who may open the store as it was last opened, and is taken out once somebody writes under a declaration that names
+    /// `declared`. Nobody before it was opened.
+    #[must_use]
+    pub fn to_be_taken_out(&self, declared: &[Recipient]) -> Vec<Recipient> {
+        let due = self.due(declared);
+        due.map_or_else(Vec::new, |due| people(&due.taken_out))
+    }
+
+    /// Whether the identity at hand opens the store only until somebody else writes to it: the declaration does not name it, and it
+    /// did not make the store.
+    #[must_use]
+    pub fn is_not_named(&self, declared: &[Recipient]) -> bool {
+        self.due(declared)
+            .is_some_and(|due| due.writer_is_not_named)
+    }
+
+    fn due(&self, declared: &[Recipient]) -> Option<Due> {
+        let known = self.known.as_ref()?;
+        Some(Due::of(&known.meta, &self.identity.public(), declared))
+    }
+
+    /// Seals all of the store anew, under another data key, where somebody may open it whom the declaration names no more (see
+    /// [`Self::to_be_taken_out`]), and says who they are: by then nothing in any of its files opens for them. Nobody: nothing was
+    /// written.
     ///
     /// # Errors
     /// Those of [`Store::commit`]. Then the store is as it was.
-    pub fn reseal(&mut self, recipients: &[Recipient]) -> Result<(), StoreError> {
+    pub fn take_out(&mut self) -> Result<Vec<Recipient>, StoreError> {
         let holder = self.writer()?.clone();
-        let transaction = Transaction::open(&self.place, &holder)?;
-        let (meta, old) = {
-            let vault = self.vault(&transaction)?;
-            (vault.meta, vault.sealer)
+        let Access::Locked(lock, declared) = &self.access else {
+            return Err(StoreError::NotLocked);
         };
-        let own = self.identity.public();
-        let known = meta.recipients.iter().find(|known| known.key == own);
-        let own = Recipient {
-            name: known.map_or(holder.who, |known| known.name.clone()),
-            key: own,
-        };
-        let new = Sealer::draw(&mut SystemChance);
-        let meta = Meta {
-            recipients: vault::united(&vault::united(&[], &[own]), recipients),
-            ..meta
-        };
-        let meta = record::encode(&vault::sealed_meta(meta, &new)?);
-        let path = self.place.path();
-        transaction.rewrite(&mut |name, row| {
-            if name == name::META {
-                return Ok(meta.to_vec());
-            }
-            let torn = |_| damaged(path, format!("the record {name} does not open"));
-            let plain = old.open(name, row).map_err(torn)?;
-            Ok(new.seal(name, &plain, &mut SystemChance))
-        })?;
-        self.known = None;
-        if let Access::Locked(_, declared) = &mut self.access {
-            *declared = recipients.to_vec();
+        let known = self.due(declared);
+        if known.is_some_and(|due| due.taken_out.is_empty()) {
+            return Ok(Vec::new()); // nobody else writes, so it is as it was opened
         }
-        Ok(())
+        let transaction = Transaction::open(&self.place, &holder)?;
+        let vault = self.vault(&transaction)?;
+        let due = vault.due(declared);
+        if due.taken_out.is_empty() {
+            return Ok(Vec::new());
+        }
+        let resealing = vault.resealing(&due)?;
+        // Asked again as late as can be: opening may have waited.
+        if !lock.is_held() {
+            return Err(StoreError::NotLocked);
+        }
+        transaction.rewrite(&mut |name, row| resealing.row(name, row))?;
+        self.known = None;
+        Ok(people(&due.taken_out))
     }
 
     /// Writes the store anew, without what was removed.
@@ -282,7 +289,7 @@ impl SledStore {
     ) -> Result<T, StoreError> {
         let transaction = Transaction::open(&self.place, self.holder())?;
         let vault = self.vault(&transaction)?;
-        let known = (vault.meta.key.clone(), Arc::clone(&vault.sealer));
+        let known = vault.known();
         let result = act(&transaction, &vault);
         self.known = Some(known);
         result
@@ -317,6 +324,14 @@ impl SledStore {
     }
 }
 
+fn people(sealed_for: &[SealedFor]) -> Vec<Recipient> {
+    let people = sealed_for.iter().map(|one| Recipient {
+        name: one.name.clone(),
+        key: one.key.clone(),
+    });
+    people.collect()
+}
+
 impl Store for SledStore {
     fn load(&mut self) -> Result<State, StoreError> {
         let is_alone = self.writer().is_ok();
@@ -346,7 +361,7 @@ impl Store for SledStore {
             _ => push,
         });
         let (store, commits) = (vault.meta.id().to_string(), head.commits.saturating_add(1));
-        let known = (vault.meta.key.clone(), vault.sealer);
+        let known = vault.known();
         // Asked again as late as can be: opening may have waited.
         if !lock.is_held() {
             return Err(StoreError::NotLocked);

@@ -2,7 +2,7 @@
 //! one means. A backend only gives rows and takes a set of changed ones, in one atomic step.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use super::chance::SystemChance;
 use super::journal::Walk;
 use super::plan::Plan;
+use super::recipients::Due;
 use super::record::{
     self, AuthoritiesRecord, HeadRecord, IdentityRecord, MachineRecord, Meta, ProvisionRecord,
     SealedFor, name,
@@ -35,11 +36,20 @@ pub(super) trait Rows {
 /// Rows to write, in one step: their new bytes, or `None` to drop them.
 pub(super) type Changed = BTreeMap<String, Option<Vec<u8>>>;
 
+/// A store as it was last opened: its data key is opened again only where it is wrapped in another text.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub meta: Meta,
+    sealer: Arc<Sealer>,
+}
+
 /// A store that was opened: its rows and its data key.
 pub(super) struct Vault<'a> {
     pub rows: &'a dyn Rows,
     pub sealer: Arc<Sealer>,
     pub meta: Meta,
+    /// The public key of the identity that opened it.
+    pub opened_by: String,
     /// Of the store, for errors.
     pub path: &'a Path,
 }
@@ -59,13 +69,13 @@ impl<'a> Vault<'a> {
         rows: &'a dyn Rows,
         path: &'a Path,
         identity: &Identity,
-        known: Option<&(Vec<u8>, Arc<Sealer>)>,
+        known: Option<&Known>,
     ) -> Result<Self, StoreError> {
         let row = rows.get(name::META)?;
         let row = row.ok_or_else(|| damaged(path, "it is empty"))?;
         let meta: Meta = record::decode(name::META, &row)?;
         let sealer = match known {
-            Some((wrapped, sealer)) if *wrapped == meta.key => Arc::clone(sealer),
+            Some(known) if known.meta.key == meta.key => Arc::clone(&known.sealer),
             _ => Arc::new(Sealer::unwrap(&meta.key, identity).map_err(|e| match e {
                 IdentityError::NotForUs { identity } => StoreError::SealedForOthers {
                     path: path.to_owned(),
@@ -82,8 +92,17 @@ impl<'a> Vault<'a> {
             rows,
             sealer,
             meta,
+            opened_by: identity.public(),
             path,
         })
+    }
+
+    /// What spares the next opening.
+    pub fn known(&self) -> Known {
+        Known {
+            meta: self.meta.clone(),
+            sealer: Arc::clone(&self.sealer),
+        }
     }
 
     fn plain(&self, name: &str, row: &[u8]) -> Result<Zeroizing<Vec<u8>>, StoreError> {
@@ -231,23 +250,48 @@ impl<'a> Vault<'a> {
     /// The rows that `changes` change; with each commit the head, and `meta` where somebody was added.
     pub fn plan(&self, changes: &[Change], declared: &[Recipient]) -> Result<Changed, StoreError> {
         let mut changed = Plan::of(self, changes)?;
-        if let Some(meta) = self.widened(declared)? {
-            changed.insert(name::META.to_owned(), Some(record::encode(&meta).to_vec()));
+        if let Some(meta) = self.due(declared).added_to(&self.meta) {
+            let meta = record::encode(&sealed_meta(meta, &self.sealer)?);
+            changed.insert(name::META.to_owned(), Some(meta.to_vec()));
         }
         Ok(changed)
     }
 
-    /// `meta` with the declared recipients added; `None`: it is for all of them already.
-    fn widened(&self, declared: &[Recipient]) -> Result<Option<Meta>, StoreError> {
-        let recipients = united(&self.meta.recipients, declared);
-        if recipients.len() == self.meta.recipients.len() {
-            return Ok(None);
+    /// What is due to who may open it.
+    pub fn due(&self, declared: &[Recipient]) -> Due {
+        Due::of(&self.meta, &self.opened_by, declared)
+    }
+
+    /// What seals each row anew, under a new data key for whom `due` leaves in.
+    pub fn resealing(&self, due: &Due) -> Result<Resealing, StoreError> {
+        let new = Sealer::draw(&mut SystemChance);
+        let meta = record::encode(&sealed_meta(due.applied_to(&self.meta), &new)?);
+        Ok(Resealing {
+            old: Arc::clone(&self.sealer),
+            new,
+            meta: meta.to_vec(),
+            path: self.path.to_owned(),
+        })
+    }
+}
+
+/// From one data key to another.
+pub(super) struct Resealing {
+    old: Arc<Sealer>,
+    new: Sealer,
+    /// The row of `meta`, for the new one.
+    meta: Vec<u8>,
+    path: PathBuf,
+}
+
+impl Resealing {
+    /// A row as it is under the new key.
+    pub fn row(&self, name: &str, row: &[u8]) -> Result<Vec<u8>, StoreError> {
+        if name == name::META {
+            return Ok(self.meta.clone());
         }
-        let meta = Meta {
-            recipients,
-            ..self.meta.clone()
-        };
-        sealed_meta(meta, &self.sealer).map(Some)
+        let plain = plain(&self.old, &self.path, name, row)?;
+        Ok(self.new.seal(name, &plain, &mut SystemChance))
     }
 }
 
@@ -271,21 +315,6 @@ fn provision_id(text: &str) -> Option<ProvisionId> {
         provider: ServiceName::new(provider).ok()?,
         consumer: ServiceName::new(consumer).ok()?,
     })
-}
-
-/// `already`, and those of `more` whose key is not among them.
-pub(super) fn united(already: &[SealedFor], more: &[Recipient]) -> Vec<SealedFor> {
-    let mut all = already.to_vec();
-    for recipient in more {
-        let key = recipient.key.trim();
-        if !all.iter().any(|known| known.key == key) {
-            all.push(SealedFor {
-                name: recipient.name.clone(),
-                key: key.to_owned(),
-            });
-        }
-    }
-    all
 }
 
 /// `meta` with the data key wrapped for its recipients, and its seal.

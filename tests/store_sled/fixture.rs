@@ -159,6 +159,7 @@ pub fn entry(n: u64) -> Entry {
         ended: Some(NOW),
         who: "maria@laptop".to_owned(),
         identity: None,
+        taken_out: Vec::new(),
         ci: None,
         command: format!("grid push node-{n}"),
         push: Some(n),

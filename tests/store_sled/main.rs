@@ -13,6 +13,7 @@
 mod damage;
 mod death;
 mod fixture;
+mod killed_while_taking_out;
 mod locking;
 mod resealing;
 mod scale;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use grid::provision::{Provision, ProvisionId};
-use grid::store::{Change, Store, SystemChance};
+use grid::store::{Change, Identity, Store, SystemChance};
 use grid::words::{Digest, Era, ServiceName};
 use zeroize::Zeroizing;
 
@@ -117,6 +117,39 @@ fn ten_thousand_machines_and_fifty_thousand_provisions() {
     let began = Clock::start();
     home.read().load().unwrap();
     println!("loaded after that in {}", began);
+    drop(store);
+    take_somebody_out(&home);
+}
+
+/// How long the push after somebody was taken out of the recipients takes longer than another one.
+fn take_somebody_out(home: &Home) {
+    let eve = [crate::resealing::recipient("eve", &Identity::generate())];
+    let mut store = crate::resealing::writing(home, &home.identity, &eve);
+    store.commit(&[Change::Journal(entry(2))]).unwrap();
+    drop(store);
+    let mut store = crate::resealing::writing(home, &home.identity, &[]);
+    let began = Clock::start();
+    assert_eq!(store.take_out().unwrap().len(), 1);
+    println!("sealed anew in {}, {} MB on disk", began, size(home));
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn sealing_a_thousand_machines_with_their_contents_anew() {
+    for machines in [1000, 10_000_u64] {
+        let home = Home::new();
+        let mut store = home.create();
+        for chunk in (1..=machines).collect::<Vec<_>>().chunks(1000) {
+            let all: Vec<Change> = chunk
+                .iter()
+                .flat_map(|&n| crate::fixture::push(n))
+                .collect();
+            store.commit(&all).unwrap();
+        }
+        drop(store);
+        println!("{machines} machines, accounts, contents and entries of the journal:");
+        take_somebody_out(&home);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::fixture::{Home, account, entry, node};
 const SECRET: &str = "planted-hunter2-secret-of-an-account";
 const ADDRESS: &str = "planted-address.example";
 
-fn everything(folder: &Path, found: &mut Vec<u8>) {
+pub fn everything(folder: &Path, found: &mut Vec<u8>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         found.extend_from_slice(path.to_string_lossy().as_bytes());

@@ -183,6 +183,9 @@ fn details(entry: &Entry) -> Vec<Line> {
     if let Some(job) = &entry.ci {
         line(format!("job {job}"));
     }
+    for who in &entry.taken_out {
+        line(format!("taken out of who may open the store: {who}"));
+    }
     for how in [
         Touch::Applied,
         Touch::Verified,

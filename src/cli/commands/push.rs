@@ -13,7 +13,7 @@ use journal::{Told, forgotten, write_down};
 
 use super::renamed::refuse_renamed;
 use crate::cli::begins::Begins;
-use crate::cli::context::Context;
+use crate::cli::context::{Context, recipients};
 use crate::cli::duration::{parse_limit, parse_wait};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::narrator::{Heading, Narrator};
@@ -145,6 +145,7 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
     let reading = context.reading()?;
     let mesh = &reading.loaded.mesh;
     refuse_renamed(mesh, &reading.state.fleet)?;
+    recipients::note(context, &reading);
     let orders = orders(
         context,
         (&reading.folder, mesh),

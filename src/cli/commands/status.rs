@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 use jiff::civil::Date;
 
-use crate::cli::context::{Context, Reading};
+use crate::cli::context::{Context, Reading, recipients};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
 use crate::cli::view::{
@@ -105,6 +105,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         .iter()
         .any(|(node, stands)| is_chosen(node) && stands.is_to_be_mended());
     let standings = standings.into_iter().filter(|(node, _)| is_chosen(node));
+    recipients::note(context, &reading);
     if context.ui.json {
         let mut view = view(&reading, context.today, standings);
         view.running = running;
@@ -372,6 +373,11 @@ fn view(
         mesh: reading.loaded.mesh.name.clone(),
         push: reading.state.push,
         running: None,
+        to_be_taken_out: reading
+            .to_be_taken_out
+            .iter()
+            .map(|one| one.key.clone())
+            .collect(),
         signals_cross: mesh
             .signals
             .as_ref()

@@ -5,11 +5,12 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use super::Context;
+use super::{Context, recipients};
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::git::{self, GitPlace};
+use crate::cli::ui::Line;
 use crate::cli::who;
-use crate::mesh::{self, Loaded};
+use crate::mesh::{self, Loaded, Mesh, Recipient};
 use crate::store::{
     Change, Entry, Holder, LockError, MeshLock, Outcome, SledStore, State, Store as _, StoreError,
     Touched,
@@ -29,6 +30,8 @@ pub struct Writing {
     pub state: State,
     /// The public key of the identity that opened it.
     pub identity: String,
+    /// Who opened it until now, and does not any more: the declaration names them no more.
+    pub taken_out: Vec<Recipient>,
     /// Where the declaration stands in git.
     pub git: Option<GitPlace>,
 }
@@ -44,6 +47,8 @@ pub struct Reading {
     pub state: State,
     /// Whether there is a store at all.
     pub has_store: bool,
+    /// Who opens it, and does not once it is written to: the declaration names them no more.
+    pub to_be_taken_out: Vec<Recipient>,
     /// Where the declaration stands in git.
     pub git: Option<GitPlace>,
 }
@@ -56,12 +61,16 @@ impl Context {
     pub fn reading(&self) -> Result<Reading, CommandError> {
         let (folder, loaded) = self.load()?;
         let git = git::place(&folder);
-        let (state, has_store) = match self
-            .open_reading(&folder, "read")
-            .and_then(|mut store| Ok(store.load()?))
-        {
-            Ok(state) => (state, true),
-            Err(error) if is_missing(&error) => (State::new(StoreId([0; 8]), Era(0)), false),
+        let recipients = &loaded.mesh.recipients;
+        let read = self.open_reading(&folder, "read").and_then(|mut store| {
+            let state = store.load()?;
+            Ok((state, store.to_be_taken_out(recipients)))
+        });
+        let (state, has_store, to_be_taken_out) = match read {
+            Ok((state, people)) => (state, true, people),
+            Err(error) if is_missing(&error) => {
+                (State::new(StoreId([0; 8]), Era(0)), false, Vec::new())
+            }
             Err(error) => return Err(error),
         };
         Ok(Reading {
@@ -69,6 +78,7 @@ impl Context {
             folder,
             state,
             has_store,
+            to_be_taken_out,
             git,
         })
     }
@@ -128,13 +138,14 @@ impl Context {
         })?;
         if let Some(dead) = &lock.took_over_from_dead {
             let text = format!("note: {dead} died and left the lock of this mesh behind");
-            self.ui.note(&crate::cli::ui::Line::of(text));
+            self.ui.note(&Line::of(text));
         }
         let loaded = mesh::load_again(&folder, loaded)?;
         let public = identity.public();
         let mut store =
             SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
         let state = store.load()?;
+        let taken_out = self.see_to_recipients(&mut store, &loaded.mesh, &state)?;
         let git = git::place(&folder);
         Ok(Writing {
             loaded,
@@ -142,8 +153,29 @@ impl Context {
             store,
             state,
             identity: public,
+            taken_out,
             git,
         })
+    }
+
+    /// Takes out of the store whom the declaration names no more, and says so.
+    fn see_to_recipients(
+        &mut self,
+        store: &mut SledStore,
+        mesh: &Mesh,
+        state: &State,
+    ) -> Result<Vec<Recipient>, CommandError> {
+        let is_not_named = store.is_not_named(&mesh.recipients);
+        let taken_out = store.take_out()?;
+        if !taken_out.is_empty() {
+            let text = recipients::taken_out(&taken_out, mesh, state);
+            self.ui.note(&Line::of(text));
+        }
+        if is_not_named {
+            let identity = self.identity()?.public();
+            self.ui.note(&Line::of(recipients::not_named(&identity)));
+        }
+        Ok(taken_out)
     }
 
     /// An entry of the journal for this command.
@@ -154,6 +186,11 @@ impl Context {
             ended: Some(Timestamp::now()),
             who: self.holder("").who,
             identity: Some(writing.identity.clone()),
+            taken_out: writing
+                .taken_out
+                .iter()
+                .map(|one| format!("{} {}", one.name.trim(), one.key))
+                .collect(),
             ci: who::ci_job(),
             command: self.typed.clone(),
             push: None,

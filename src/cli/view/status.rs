@@ -22,6 +22,9 @@ pub struct StatusView {
     /// Who holds the lock of the mesh just now: a push, or another command that writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Holder>,
+    /// The public keys of those who may open the store, and may not once somebody writes to it: the declaration names them no more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to_be_taken_out: Vec<String>,
     /// Whether signals cross sites; absent: the mesh declares none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals_cross: Option<bool>,

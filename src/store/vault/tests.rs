@@ -40,6 +40,7 @@ fn store() -> (Table, Identity) {
             name: "maria".to_owned(),
             key: identity.public(),
         }],
+        all_are_named: false,
         key: Vec::new(),
         seal: Vec::new(),
     };
@@ -164,6 +165,23 @@ fn a_store_of_a_future_format_is_told_and_is_neither_empty_nor_damaged() {
     future.insert("meta".to_owned(), text.into_bytes());
     let told = load(&future, &identity).unwrap_err();
     insta::assert_snapshot!(told, @"meta in the store has a format that this grid cannot read (format 2, this grid knows 1): a newer grid wrote it, use that one");
+}
+
+#[test]
+fn no_row_that_is_sealed_anew_opens_under_the_key_before() {
+    let (table, identity) = store();
+    let vault = open(&table, &identity).unwrap();
+    let due = vault.due(&[]);
+    let resealed = vault.resealing(&due).unwrap();
+    let anew: Table = table
+        .iter()
+        .map(|(name, row)| (name.clone(), resealed.row(name, row).unwrap()))
+        .collect();
+    for (name, row) in anew.iter().filter(|(name, _)| *name != "meta") {
+        assert!(vault.sealer.open(name, row).is_err(), "{name}");
+        assert_ne!(row, &table[name], "{name}");
+    }
+    assert_eq!(load(&anew, &identity).unwrap(), vault.load().unwrap());
 }
 
 #[test]
