@@ -813,7 +813,7 @@ fn a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_ba
         outcome
     };
     // It comes, and is put back: the list of the other machine stays loaded.
-    bed.applied(&[stays.clone()]);
+    bed.applied(std::slice::from_ref(&stays));
     let mut ill = service("app").command("check", "exit 1").limit(1);
     ill.binds = vec!["broker"];
     let outcome = goes_on(&mut bed, &[stays.clone(), broker.clone(), ill]);
