@@ -76,12 +76,12 @@ fn all_errors_of_a_declaration_are_shown_at_once() {
     ! mesh.toml:8:8: there is no machine atals
     !   8 | node = "atals"
     !     |        ^^^^^^^
-    !     = did you mean "atlas"?
+    !     = did you mean "atlas"? If atals is gone, take it out of `node` of billing
     ! 
     ! mesh.toml:9:13: there is no service broker
     !   9 | consumes = ["broker"]
     !     |             ^^^^^^^^
-    !     = declare it as `[services.broker]`
+    !     = declare it as `[services.broker]`, or take it out of billing's `consumes`
     [exit 3]
     "#);
 }

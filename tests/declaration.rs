@@ -622,7 +622,7 @@ node = 3
     mesh.toml:9:8: there is no machine atals
       9 | node = "atals"
         |        ^^^^^^^
-        = did you mean "atlas"?
+        = did you mean "atlas"? If atals is gone, take it out of `node` of broker
 
     mesh.toml:13:9: a service has either `node` or `nodes`
       13 | nodes = ["@ue", "@eu", "zeus", "@all"]
@@ -637,12 +637,12 @@ node = 3
     mesh.toml:13:24: there is no machine zeus
       13 | nodes = ["@ue", "@eu", "zeus", "@all"]
          |                        ^^^^^^
-         = declare it as `[nodes.zeus]`
+         = declare it as `[nodes.zeus]`, or take it out of `nodes` of a
 
     mesh.toml:13:32: no machine carries the tag @all
       13 | nodes = ["@ue", "@eu", "zeus", "@all"]
          |                                ^^^^^^
-         = give a machine `tags = ["all"]`
+         = give a machine `tags = ["all"]`, or take it out of `nodes` of a
 
     mesh.toml:14:13: there is no service brokr
       14 | consumes = ["brokr", "a", "plain", "broker", "broker"]
@@ -676,7 +676,7 @@ node = 3
     mesh.toml:17:53: there is no service nobody
       17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
          |                                                     ^^^^^^
-         = declare it as `[services.nobody]`
+         = declare it as `[services.nobody]`, or take it out of b's `consumes`
 
     mesh.toml:17:74: a consumption is a table
       17 | consumes = { broker = { vhots = "x", wait = "no" }, nobody = {}, plain = true, Broker = {} }
@@ -1210,7 +1210,7 @@ fn all_errors_of_all_files_come_at_once_in_order() {
     mesh.toml:5:8: there is no machine z
       5 | node = "z"
         |        ^^^
-        = declare it as `[nodes.z]`
+        = declare it as `[nodes.z]`, or take it out of `node` of a
 
     mesh.toml:6:13: b provides nothing
       6 | consumes = ["b"]

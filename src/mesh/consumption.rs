@@ -148,7 +148,9 @@ fn provider<'d>(
             format!("there is no service {name}"),
             match near {
                 Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("declare it as `[services.{name}]`"),
+                None => format!(
+                    "declare it as `[services.{name}]`, or take it out of {consumer}'s `consumes`"
+                ),
             },
         ));
         return None;

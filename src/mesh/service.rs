@@ -31,8 +31,8 @@ pub(super) struct Draft<'a> {
     pub table: Option<Table<'a>>,
     /// Where its name stands.
     pub place: Place,
-    /// The machines it names.
-    pub named: Vec<At<Named>>,
+    /// The machines it names, each under the key that names it.
+    pub named: Vec<(&'static str, At<Named>)>,
     /// Where `provides` stands, if it does.
     pub provides: Option<Place>,
     /// Where the names of source files of its kind stand.
@@ -113,10 +113,9 @@ fn draft<'a>(
                 "write all its machines into `nodes`",
             ));
         }
-        draft.named.extend(raw.node);
-        draft
-            .named
-            .extend(raw.nodes.into_iter().flat_map(|nodes| nodes.value));
+        let nodes = raw.nodes.into_iter().flat_map(|nodes| nodes.value);
+        draft.named.extend(raw.node.map(|node| ("node", node)));
+        draft.named.extend(nodes.map(|node| ("nodes", node)));
         let service = &mut draft.service;
         service.owner = raw.owner.map(|owner| owner.0);
         service.test = raw.test;
@@ -254,7 +253,8 @@ fn place_of_text(table: Table<'_>, text: &str) -> Option<Place> {
 /// Puts each service on its machines: names, and who carries which tag.
 pub(super) fn assign(drafts: &mut Drafts<'_>, machines: &Machines, problems: &mut Vec<Problem>) {
     for draft in drafts.values_mut() {
-        for named in &draft.named {
+        let of = draft.service.name.clone();
+        for (key, named) in &draft.named {
             match &named.value.0 {
                 MachinesRef::Node(name) => {
                     if machines.declared.contains_key(name) {
@@ -268,8 +268,13 @@ pub(super) fn assign(drafts: &mut Drafts<'_>, machines: &Machines, problems: &mu
                                 machines.declared.keys().map(NodeName::as_str),
                                 problems.len(),
                             ) {
-                                Some(near) => format!("did you mean \"{near}\"?"),
-                                None => format!("declare it as `[nodes.{name}]`"),
+                                // Machines are named in rows: web3, which is gone, is near web2.
+                                Some(near) => format!(
+                                    "did you mean \"{near}\"? If {name} is gone, take it out of `{key}` of {of}"
+                                ),
+                                None => format!(
+                                    "declare it as `[nodes.{name}]`, or take it out of `{key}` of {of}"
+                                ),
                             },
                         ));
                     }
@@ -285,7 +290,9 @@ pub(super) fn assign(drafts: &mut Drafts<'_>, machines: &Machines, problems: &mu
                             problems.len(),
                         ) {
                             Some(near) => format!("did you mean \"@{near}\"?"),
-                            None => format!("give a machine `tags = [\"{tag}\"]`"),
+                            None => format!(
+                                "give a machine `tags = [\"{tag}\"]`, or take it out of `{key}` of {of}"
+                            ),
                         },
                     )),
                 },
