@@ -83,7 +83,7 @@ pub struct MachineView {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sending: bool,
     /// Of a machine that is not as it should be: what came of the last push that tried to send to it, where it was not reached,
-    /// refused that before it changed anything, or left nobody knowing what it holds.
+    /// refused that before it changed anything, had the previous release put back, or left nobody knowing what it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_push: Option<LastPushView>,
     /// The accounts of which a machine on hold has an older secret, which stays admitted for its sake.

@@ -32,9 +32,14 @@ pub(super) fn note(
     let mut store = context.open_reading(&reading.folder, "read")?;
     let mut records = store.journal(NEWEST)?;
     tell(reading, &records, standings, &mut untold);
-    // Who was fenced may have been forgotten long ago; of no other is it worth to read more.
-    let is_uncertain = |stands: &Stands| stands.state == MachineState::Uncertain;
-    if standings.values().any(is_uncertain) {
+    // Who was fenced may have been forgotten long ago, and what was rolled back is not tried again by pushes of others; of
+    // no other is it worth to read more.
+    let is_older = |(node, stands): (&NodeName, &Stands)| match stands.state {
+        MachineState::Uncertain => true,
+        MachineState::RolledBack => untold.contains(node),
+        _ => false,
+    };
+    if standings.iter().any(is_older) {
         records = store.journal(JOURNAL_READ)?;
         tell(reading, &records, standings, &mut untold);
     }
@@ -77,11 +82,11 @@ fn fenced(reading: &Reading, push: u64, node: &NodeName, touched: &Touched) -> O
     })
 }
 
-/// That it received nothing of its last push, or that nobody knows.
+/// That it received nothing of its last push, that it was put back, or that nobody knows.
 fn last(push: u64, touched: &Touched) -> Option<LastPushView> {
     let is_left = matches!(
         touched.how,
-        Touch::NotReached | Touch::Refused | Touch::Uncertain
+        Touch::NotReached | Touch::Refused | Touch::RolledBack | Touch::Uncertain
     );
     let cause = touched.why.clone().filter(|_| is_left)?;
     Some(LastPushView {

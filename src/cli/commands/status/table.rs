@@ -234,11 +234,7 @@ fn hints(
         (Some(_), Some(_)) => hints.push("`grid unhold NODE` ends a hold".to_owned()),
         _ => {}
     }
-    if are(MachineState::RolledBack).next().is_some() {
-        hints.push(
-            "`grid history` lists the pushes, and `grid history PUSH` says why a machine was rolled back".to_owned(),
-        );
-    }
+    hints.extend(of_rolled_back(standings));
     let revoked: BTreeSet<_> = standings
         .values()
         .flat_map(|stands| &stands.revoked)
@@ -251,6 +247,33 @@ fn hints(
         hints.extend(accounts.map(|id| phrases::issue_again(&id)));
     }
     hints
+}
+
+/// Where it is told why machines were rolled back.
+fn of_rolled_back(standings: &BTreeMap<NodeName, Stands>) -> Option<String> {
+    let is_rolled_back =
+        |(_, stands): &(&NodeName, &Stands)| stands.state == MachineState::RolledBack;
+    let rolled_back = standings.iter().filter(is_rolled_back);
+    let pushes: BTreeSet<u64> = rolled_back
+        .clone()
+        .filter_map(|(_, stands)| Some(stands.last.as_ref()?.push))
+        .collect();
+    let nodes: Vec<&NodeName> = rolled_back.map(|(node, _)| node).collect();
+    if nodes.is_empty() {
+        return None;
+    }
+    if pushes.is_empty() {
+        return Some(
+            "`grid history` lists the pushes, and `grid history PUSH` says why a machine was rolled back".to_owned(),
+        );
+    }
+    let histories = pushes.iter().map(|push| format!("`grid history {push}`"));
+    Some(format!(
+        "{} says why {} {} rolled back",
+        phrases::list(histories),
+        phrases::list(&nodes),
+        if nodes.len() == 1 { "was" } else { "were" }
+    ))
 }
 
 pub(super) fn table(
