@@ -10,7 +10,7 @@
 mod support;
 
 use support::schema::hold;
-use support::{Bench, all_current};
+use support::{Bench, all_current, three_machines, told};
 
 /// The accounts that the host of atlas admits, without their hashes.
 fn admitted(bench: &Bench) -> Vec<String> {
@@ -349,4 +349,98 @@ fn an_account_that_nobody_needs_any_more_is_shown_as_closed_and_its_secret_leave
     ! next: `grid provisions` lists the accounts that there are
     [exit 2]
     "#);
+}
+
+#[test]
+fn an_account_outside_of_the_mesh_is_shown_with_all_that_it_is_used_with_and_every_hint_on_it_works()
+ {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]",
+        "[services.broker]\nnode = \"cygnus\"\nprovides = { kind = \"rabbitmq\", host = \"10.0.0.3\" }\n\n[services.notice]",
+    );
+    let seen = [
+        bench
+            .grid(&["issue", "broker/ext", "accounts/ext", "--outside"])
+            .exits(0),
+        bench
+            .grid(&["provisions", "*/ext", "--show-secrets"])
+            .exits(0),
+        bench
+            .grid(&["provisions", "broker/*", "accounts/ext"])
+            .exits(0),
+        bench.grid(&["provisions", "pg/*"]).exits(2),
+        bench.grid(&["provisions", "broker/billing"]).exits(2),
+        bench.grid(&["revoke", "broker/ext"]).exits(0),
+        bench.grid(&["revoke", "broker/ext"]).exits(0),
+        bench.grid(&["rotate", "broker/ext"]).exits(2),
+        bench.grid(&["rotate", "broker/ext", "broker/ex*"]).exits(2),
+        bench.grid(&["issue", "broker/ext", "--outside"]).exits(0),
+        bench.grid(&["unhold", "cygnus"]).exits(0),
+    ];
+    let secrets = vec![
+        (r"password( +)\S+", "password$1[SECRET]"),
+        (r"ext\.1:[^@]+@", "ext.1:[SECRET]@"),
+    ];
+    insta::with_settings!({filters => secrets}, {
+        insta::assert_snapshot!(told(&seen), @r#"
+        $ grid issue broker/ext accounts/ext --outside
+        minted accounts/ext, generation 1
+        minted broker/ext, generation 1
+        behind now: atlas, borealis, cygnus
+        ! next: the next push carries it: `grid push --behind`
+        $ grid provisions */ext --show-secrets
+        accounts/ext  generation 1  live  not admitted  not used, by hand
+                      host          atlas
+                      port          7000
+                      username      try.ext.1
+                      password      [SECRET]
+                      provider      custom
+                      type          custom
+        broker/ext    generation 1  live  not admitted  not used, by hand
+                      host          10.0.0.3
+                      port          5672
+                      username      try.ext.1
+                      password      [SECRET]
+                      provider      rabbitmq
+                      type          rabbitmq
+                      virtual-host  ext
+                      uri           amqp://try.ext.1:[SECRET]@10.0.0.3:5672/ext
+        $ grid provisions broker/* accounts/ext
+        accounts/ext  generation 1  live  not admitted  not used, by hand
+        broker/ext    generation 1  live  not admitted  not used, by hand
+        $ grid provisions pg/*
+        ! error: "pg/*" matches no account
+        ! next: `grid provisions` lists those that there are
+        [exit 2]
+        $ grid provisions broker/billing
+        ! error: billing does not consume broker, and has no account on it
+        ! next: `grid provisions` lists the accounts that there are
+        [exit 2]
+        $ grid revoke broker/ext
+        revoked broker/ext: the next push closes the account; `grid issue broker/ext --outside` gives ext a new one
+        behind now: atlas, borealis, cygnus
+        ! next: the next push carries it: `grid push --behind`
+        $ grid revoke broker/ext
+        broker/ext was revoked before; `grid issue broker/ext --outside` gives ext a new one
+        nothing was changed; behind as before: atlas, borealis, cygnus
+        ! next: `grid push --behind` sends to every machine that is behind
+        $ grid rotate broker/ext
+        ! error: broker/ext is revoked
+        ! next: `grid issue broker/ext --outside` gives it a new generation
+        [exit 2]
+        $ grid rotate broker/ext broker/ex*
+        ! error: broker/ext is revoked
+        ! next: `grid issue broker/ext --outside` gives it a new generation
+        [exit 2]
+        $ grid issue broker/ext --outside
+        minted broker/ext, generation 2
+        behind now: atlas, borealis, cygnus
+        ! next: the next push carries it: `grid push --behind`
+        $ grid unhold cygnus
+        cygnus was not on hold
+        nothing was changed; behind as before: atlas, borealis, cygnus
+        ! next: `grid push --behind` sends to every machine that is behind
+        "#);
+    });
 }

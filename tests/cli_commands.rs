@@ -171,10 +171,12 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     ! error: "billing" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
     [exit 2]
     $ grid revoke accounts/billing
-    ! error: accounts/billing has no account yet: `grid issue accounts/billing` gives it one, or the next push does
+    ! error: accounts/billing has no account yet
+    ! next: `grid issue accounts/billing` gives it one, or the next push does
     [exit 2]
     $ grid rotate '*/x*'
     ! error: "'*/x*'" matches no account
+    ! next: `grid provisions` lists those that there are
     [exit 2]
     $ grid hold atlas x --until 2001-01-01
     ! error: a hold until 2001-01-01 would have ended already

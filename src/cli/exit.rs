@@ -7,7 +7,6 @@ use std::fmt;
 use std::io;
 
 use crate::mesh::{Diagnostics, EditError, SelectError};
-use crate::provision::ProvisionError;
 use crate::push::{PushError, Verdict};
 use crate::store::{IdentityError, LockError, StoreError};
 
@@ -281,12 +280,6 @@ impl From<EditError> for CommandError {
 
 impl From<SelectError> for CommandError {
     fn from(error: SelectError) -> Self {
-        Self::new(Exit::Usage, error)
-    }
-}
-
-impl From<ProvisionError> for CommandError {
-    fn from(error: ProvisionError) -> Self {
         Self::new(Exit::Usage, error)
     }
 }

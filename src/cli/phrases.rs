@@ -22,6 +22,14 @@ pub(super) fn issue_again(id: &ProvisionId) -> String {
     format!("`grid issue {id}` gives {} an account again", id.consumer)
 }
 
+/// What is typed to give a consumer an account: whom the mesh does not know is named as such.
+pub(super) fn typed_issue(mesh: &Mesh, id: &ProvisionId) -> String {
+    match mesh.services.contains_key(&id.consumer) {
+        true => format!("grid issue {id}"),
+        false => format!("grid issue {id} --outside"),
+    }
+}
+
 /// `2 machines`.
 pub(super) fn count(n: usize, what: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };

@@ -76,10 +76,10 @@ pub enum Issued {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProvisionError {
     /// No such provision.
-    #[error("{0} has no account yet: `grid issue {0}` gives it one, or the next push does")]
+    #[error("{0} has no account yet")]
     Absent(ProvisionId),
     /// It is revoked.
-    #[error("{0} is revoked: `grid issue {0}` gives it a new generation")]
+    #[error("{0} is revoked")]
     Revoked(ProvisionId),
 }
 

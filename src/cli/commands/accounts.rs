@@ -1,19 +1,22 @@
 //! `grid issue`, `grid revoke`, `grid rotate`: the operator's acts on accounts. Each is one transaction; the next
 //! push carries it to the machines.
 
+pub(super) mod naming;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
+use self::naming::{choose, is_consumer, is_provider, may_exist};
 use super::change::tell;
 use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
+use crate::cli::phrases;
 use crate::cli::view::{Changed, ConsumerIs};
-use crate::mesh::{Mesh, nearest};
-use crate::provision::{Issued, ProvisionId, Provisions};
+use crate::mesh::Mesh;
+use crate::provision::{Issued, ProvisionError, ProvisionId, Provisions};
 use crate::store::{Change, Store as _, SystemChance};
-use crate::words::ServiceName;
 
 /// Arguments of `grid issue`.
 #[derive(Debug, Args)]
@@ -124,7 +127,18 @@ pub(super) fn revoke(context: &mut Context, arguments: &RevokeArguments) -> crat
     })?;
     let mut changed = Vec::new();
     for id in &ids {
-        writing.state.provisions.revoke(id)?;
+        let provision = writing.state.provisions.get(&id.provider, &id.consumer);
+        let was_revoked = provision.is_some_and(|provision| provision.is_revoked());
+        let revoked = writing.state.provisions.revoke(id);
+        revoked.map_err(|error| refused(mesh, error))?;
+        if was_revoked {
+            changed.push(Changed::AlreadyRevoked {
+                provider: id.provider.clone(),
+                consumer: id.consumer.clone(),
+                again: phrases::typed_issue(mesh, id),
+            });
+            continue;
+        }
         let consumer_is = match mesh.services.get(&id.consumer) {
             None => ConsumerIs::Outside,
             Some(service) if service.consumes.contains_key(&id.provider) => ConsumerIs::Declared,
@@ -173,7 +187,8 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
     let mut changed = Vec::new();
     for id in &ids {
         let provisions = &mut writing.state.provisions;
-        let generation = provisions.rotate(id, arguments.cut, era, &mut SystemChance)?;
+        let rotated = provisions.rotate(id, arguments.cut, era, &mut SystemChance);
+        let generation = rotated.map_err(|error| refused(mesh, error))?;
         changed.push(Changed::Rotated {
             provider: id.provider.clone(),
             consumer: id.consumer.clone(),
@@ -182,6 +197,23 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
         });
     }
     finish(context, writing, ids, changed)
+}
+
+/// What cannot be done to an account, and what to type instead.
+fn refused(mesh: &Mesh, error: ProvisionError) -> CommandError {
+    let hint = match &error {
+        ProvisionError::Absent(id) if mesh.declares(&id.provider, &id.consumer) => {
+            format!("`grid issue {id}` gives it one, or the next push does")
+        }
+        ProvisionError::Absent(id) => {
+            format!("`{}` gives it one", phrases::typed_issue(mesh, id))
+        }
+        ProvisionError::Revoked(id) => {
+            let typed = phrases::typed_issue(mesh, id);
+            format!("`{typed}` gives it a new generation")
+        }
+    };
+    CommandError::usage(error).hint(hint)
 }
 
 fn finish(
@@ -234,156 +266,4 @@ fn may_be_issued(mesh: &Mesh, id: &ProvisionId, outside: bool) -> Result<(), Com
             "`grid issue {id} --outside` issues an account for a consumer outside the mesh"
         ))
     })
-}
-
-/// Refuses an account whose provider or consumer is neither in the mesh nor in an account that is `known`: it is
-/// misspelt.
-pub(super) fn may_exist(
-    mesh: &Mesh,
-    known: &BTreeSet<ProvisionId>,
-    id: &ProvisionId,
-) -> Result<(), CommandError> {
-    is_provider(mesh, known, id)?;
-    is_consumer(mesh, known, id)?;
-    let consumer = mesh.services.get(&id.consumer);
-    if !known.contains(id)
-        && consumer.is_some_and(|consumer| !consumer.consumes.contains_key(&id.provider))
-    {
-        return Err(CommandError::usage(format!(
-            "{} does not consume {}, and has no account on it",
-            id.consumer, id.provider
-        ))
-        .hint("`grid provisions` lists the accounts that there are"));
-    }
-    Ok(())
-}
-
-fn is_provider(
-    mesh: &Mesh,
-    known: &BTreeSet<ProvisionId>,
-    id: &ProvisionId,
-) -> Result<(), CommandError> {
-    let declared = mesh
-        .services
-        .values()
-        .filter(|service| service.provides.is_some());
-    let names = declared.map(|service| &service.name);
-    is_among(
-        "provider",
-        &id.provider,
-        names.chain(known.iter().map(|id| &id.provider)).collect(),
-    )
-}
-
-fn is_consumer(
-    mesh: &Mesh,
-    known: &BTreeSet<ProvisionId>,
-    id: &ProvisionId,
-) -> Result<(), CommandError> {
-    let names = mesh.services.keys();
-    is_among(
-        "service",
-        &id.consumer,
-        names.chain(known.iter().map(|id| &id.consumer)).collect(),
-    )
-}
-
-fn is_among(
-    what: &str,
-    name: &ServiceName,
-    names: BTreeSet<&ServiceName>,
-) -> Result<(), CommandError> {
-    if names.contains(name) {
-        return Ok(());
-    }
-    let names = names.into_iter().map(ServiceName::as_str);
-    Err(CommandError::usage(format!(
-        "there is no {what} {name} in this mesh{}",
-        suggestion(name.as_str(), names)
-    )))
-}
-
-fn suggestion<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
-    nearest(wrong, names)
-        .map(|name| format!("; did you mean {name}?"))
-        .unwrap_or_default()
-}
-
-/// The account that a text names.
-pub(super) fn account(text: &str) -> Result<ProvisionId, CommandError> {
-    let Some((provider, consumer)) = text.split_once('/') else {
-        return Err(CommandError::usage(format!(
-            "{text:?} names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'"
-        )));
-    };
-    Ok(ProvisionId {
-        provider: super::change::name(provider, ServiceName::new)?,
-        consumer: super::change::name(consumer, ServiceName::new)?,
-    })
-}
-
-/// The accounts that the patterns name. One without `*` names one, which `check` may refuse; a pattern that matches
-/// none is an error.
-fn choose(
-    patterns: &[String],
-    known: &BTreeSet<ProvisionId>,
-    check: impl Fn(&ProvisionId) -> Result<(), CommandError>,
-) -> Result<BTreeSet<ProvisionId>, CommandError> {
-    let mut chosen = BTreeSet::new();
-    for pattern in patterns {
-        if let (true, Some((provider, consumer))) = (pattern.contains('*'), pattern.split_once('/'))
-        {
-            let before = chosen.len();
-            let matching = known.iter().filter(|id| {
-                matches(provider, id.provider.as_str()) && matches(consumer, id.consumer.as_str())
-            });
-            let mut any = false;
-            for id in matching {
-                any = true;
-                chosen.insert(id.clone());
-            }
-            if !any && chosen.len() == before {
-                return Err(CommandError::usage(format!(
-                    "{pattern:?} matches no account"
-                )));
-            }
-            continue;
-        }
-        let id = account(pattern)?;
-        check(&id)?;
-        chosen.insert(id);
-    }
-    Ok(chosen)
-}
-
-/// Whether `text` matches `pattern`, in which `*` stands for any characters.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((before, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(text) = text.strip_prefix(before) else {
-        return false;
-    };
-    (0..=text.len()).any(|at| text.get(at..).is_some_and(|text| matches(rest, text)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn a_star_stands_for_any_characters() {
-        for (pattern, text) in [
-            ("*", ""),
-            ("*", "a"),
-            ("a*", "ab"),
-            ("*-eu", "x-eu"),
-            ("a*c*e", "abcde"),
-        ] {
-            assert!(matches(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [("a", "ab"), ("a*", "b"), ("*-eu", "eu"), ("a*c*e", "abde")] {
-            assert!(!matches(pattern, text), "{pattern} {text}");
-        }
-    }
 }

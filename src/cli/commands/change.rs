@@ -98,9 +98,10 @@ pub(super) fn finish(context: &mut Context, view: ChangeView) -> crate::cli::Res
     }
     show(context, &view)?;
     if !view.behind.is_empty() {
-        context
-            .ui
-            .hint("the next push carries it: `grid push --behind`");
+        context.ui.hint(match view.is_no_change() {
+            true => "`grid push --behind` sends to every machine that is behind",
+            false => "the next push carries it: `grid push --behind`",
+        });
     }
     Ok(Exit::Done)
 }
@@ -108,7 +109,11 @@ pub(super) fn finish(context: &mut Context, view: ChangeView) -> crate::cli::Res
 fn show(context: &mut Context, view: &ChangeView) -> Result<(), CommandError> {
     let mut lines: Vec<Line> = view.changed.iter().map(Line::of).collect();
     if !view.behind.is_empty() {
-        lines.push(Line::of(format!("behind now: {}", list(&view.behind))));
+        let since = match view.is_no_change() {
+            true => "nothing was changed; behind as before",
+            false => "behind now",
+        };
+        lines.push(Line::of(format!("{since}: {}", list(&view.behind))));
     }
     context.ui.results(&lines)?;
     Ok(())

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use jiff::civil::Date;
 
-use super::accounts::{account, existing, may_exist};
+use super::accounts::existing;
+use super::accounts::naming::{LISTED, choose, may_exist};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, list};
@@ -25,10 +26,12 @@ use crate::words::{Generation, NodeName, ServiceName};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         grid provisions                     who has an account on whom\n  \
+        grid provisions 'broker/*'          all on one provider\n  \
         grid provisions broker/report --show-secrets\n\n\
-        --show-secrets prints the secret of the newest generation, for a consumer outside the mesh; the journal keeps that it was done.")]
+        --show-secrets prints what the newest generation is used with, for a consumer outside the mesh: host, port, username, password and \
+        whatever else a binding of its provider has. The journal keeps that it was done.")]
 pub struct Arguments {
-    /// Accounts: PROVIDER/CONSUMER; absent: all
+    /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'; absent: all
     #[arg(value_name = "PROVIDER/CONSUMER")]
     accounts: Vec<String>,
     /// Print secrets
@@ -51,22 +54,20 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         (view, reading.loaded.mesh, known)
     };
     if !arguments.accounts.is_empty() {
-        let name = |p: &ProvisionView| format!("{}/{}", p.provider, p.consumer);
-        let names: BTreeSet<String> = view.provisions.iter().map(name).collect();
-        if let Some(absent) = arguments
-            .accounts
-            .iter()
-            .find(|name| !names.contains(*name))
-        {
-            let id = account(absent)?;
-            may_exist(&mesh, &known, &id)?;
-            return Err(
-                CommandError::usage(format!("there is no account {absent} yet"))
-                    .hint("`grid provisions` lists those that there are"),
-            );
-        }
+        let chosen = choose(&arguments.accounts, &known, |id| {
+            may_exist(&mesh, &known, id)?;
+            if !known.contains(id) {
+                let absent = CommandError::usage(format!("there is no account {id} yet"));
+                return Err(absent.hint(LISTED));
+            }
+            Ok(())
+        })?;
+        let id = |p: &ProvisionView| ProvisionId {
+            provider: p.provider.clone(),
+            consumer: p.consumer.clone(),
+        };
         view.provisions
-            .retain(|provision| arguments.accounts.contains(&name(provision)));
+            .retain(|provision| chosen.contains(&id(provision)));
     }
     if context.ui.json {
         context.ui.json(&view, false)?;
@@ -127,6 +128,9 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool, today: Date) -> Provisio
                 admitted_on: of(&whereabouts.admitted, credential.generation),
                 secret: (show_secrets && credential.generation == newest)
                     .then(|| credential.secret.expose().to_owned()),
+                binding: (show_secrets && credential.generation == newest)
+                    .then(|| binding(mesh, &id, credential))
+                    .flatten(),
             });
             ProvisionView {
                 by_hand: provision.by_hand,
@@ -140,10 +144,14 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool, today: Date) -> Provisio
     ProvisionsView { provisions }
 }
 
-fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<String> {
-    let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
-    let wants = provides.provider.default_wants();
-    let account = kinds::Account {
+/// An account as its provider's kind sees it.
+fn account<'a>(
+    mesh: &'a Mesh,
+    id: &'a ProvisionId,
+    credential: &'a Credential,
+    wants: &'a kinds::Wants,
+) -> kinds::Account<'a> {
+    kinds::Account {
         owner: kinds::Owner {
             mesh: &mesh.name,
             provider: &id.provider,
@@ -152,9 +160,44 @@ fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<St
         generation: credential.generation,
         secret: &credential.secret,
         salt: credential.salt,
-        wants: &wants,
-    };
-    Some(account.username())
+        wants,
+    }
+}
+
+/// What a consumer wants of a provider: as declared, or else what an account by hand has.
+fn wants(mesh: &Mesh, id: &ProvisionId, provider: &kinds::Provider) -> kinds::Wants {
+    let declared = mesh
+        .services
+        .get(&id.consumer)
+        .and_then(|service| service.consumes.get(&id.provider));
+    declared.map_or_else(
+        || provider.default_wants(),
+        |consumption| consumption.wants.clone(),
+    )
+}
+
+fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<String> {
+    let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
+    let wants = wants(mesh, id, &provides.provider);
+    Some(account(mesh, id, credential, &wants).username())
+}
+
+/// What a consumer is given of an account, secrets too; absent: its provider is not declared, on no machine, or its kind
+/// cannot write it.
+fn binding(
+    mesh: &Mesh,
+    id: &ProvisionId,
+    credential: &Credential,
+) -> Option<BTreeMap<String, String>> {
+    let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
+    let endpoint = mesh.endpoint(&id.provider)?;
+    let wants = wants(mesh, id, &provides.provider);
+    let account = account(mesh, id, credential, &wants);
+    let kind = provides.provider.kind();
+    let binding = kind.binding(&endpoint, &account).ok()?;
+    let entries = binding.entries.into_iter();
+    let entries = entries.map(|entry| (entry.name, entry.value.expose().to_owned()));
+    Some(entries.collect())
 }
 
 /// A generation of an account: provider, consumer, and which.
@@ -269,17 +312,41 @@ fn table(view: &ProvisionsView) -> Vec<Line> {
                 line = line.plain(", by hand");
             }
             lines.push(line);
-            if let Some(secret) = &generation.secret {
-                let username = generation.username.as_deref().unwrap_or("");
-                lines.push(Line::of(format!(
-                    "{}username {username}  password {secret}",
-                    " ".repeat(width)
-                )));
-            }
+            let given = given(generation);
+            lines.extend(
+                given.map(|(name, value)| {
+                    Line::of(format!("{}{name:<14}{value}", " ".repeat(width)))
+                }),
+            );
             label = String::new();
         }
     }
     lines
+}
+
+/// What is shown of a generation whose secret is shown: what its consumer is given, what most need first.
+fn given(generation: &GenerationView) -> impl Iterator<Item = (&str, &str)> {
+    const FIRST: [&str; 4] = ["host", "port", "username", "password"];
+    const LAST: &str = "uri";
+    let all = generation.binding.iter().flatten();
+    let all: Vec<(&str, &str)> = match &generation.secret {
+        Some(_) if generation.binding.is_some() => all
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect(),
+        Some(secret) => vec![
+            ("username", generation.username.as_deref().unwrap_or("")),
+            ("password", secret.as_str()),
+        ],
+        None => Vec::new(),
+    };
+    let place = |name: &str| match FIRST.iter().position(|first| *first == name) {
+        Some(at) => at,
+        None if name == LAST => usize::MAX,
+        None => FIRST.len(),
+    };
+    let mut all = all;
+    all.sort_by_key(|(name, _)| place(name));
+    all.into_iter()
 }
 
 /// A live one that nobody is declared to need, and that is on no list and in no binding, is closed until somebody needs it.

@@ -82,6 +82,16 @@ pub enum Changed {
         #[serde(skip)]
         consumer_is: ConsumerIs,
     },
+    /// An account was revoked before: nothing was changed.
+    AlreadyRevoked {
+        /// On which provider.
+        provider: ServiceName,
+        /// Whose.
+        consumer: ServiceName,
+        /// What to type for a new one; for people.
+        #[serde(skip)]
+        again: String,
+    },
     /// A site's next identity was minted.
     RotatedSite {
         /// Whose.
@@ -159,6 +169,22 @@ pub enum Changed {
     },
 }
 
+impl ChangeView {
+    /// Whether all of it was so before.
+    #[must_use]
+    pub fn is_no_change(&self) -> bool {
+        let was_so = |changed: &Changed| match changed {
+            Changed::AlreadyIssued { .. }
+            | Changed::AlreadyRevoked { .. }
+            | Changed::NotHeld { .. }
+            | Changed::LockFree => true,
+            Changed::Unassigned { nodes, .. } => nodes.is_empty(),
+            _ => false,
+        };
+        self.changed.iter().all(was_so)
+    }
+}
+
 impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |nodes: &BTreeSet<NodeName>| crate::cli::phrases::list(nodes);
@@ -228,6 +254,14 @@ impl fmt::Display for Changed {
                     ),
                 }
             }
+            Self::AlreadyRevoked {
+                provider,
+                consumer,
+                again,
+            } => write!(
+                f,
+                "{provider}/{consumer} was revoked before; `{again}` gives {consumer} a new one"
+            ),
             Self::Rotated {
                 provider,
                 consumer,

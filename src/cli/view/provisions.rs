@@ -1,6 +1,6 @@
 //! `grid provisions --json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::provision::State;
 use crate::words::{Era, NodeName, ServiceName};
@@ -52,4 +52,8 @@ pub struct GenerationView {
     /// The plain secret: of the newest generation, and only with `--show-secrets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// What its consumer is given, secrets too, by the names of the Service Binding specification: `host`, `port`, `username`,
+    /// `password`, `uri` and whatever else the provider's kind has. Where `secret` is, if the provider is declared and on a machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding: Option<BTreeMap<String, String>>,
 }
