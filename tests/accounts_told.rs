@@ -444,3 +444,37 @@ fn an_account_outside_of_the_mesh_is_shown_with_all_that_it_is_used_with_and_eve
         "#);
     });
 }
+
+#[test]
+fn a_step_that_was_not_done_in_time_has_its_limit_named_and_nobody_elses_accounts() {
+    let bench = all_current();
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nlimits = { test = \"1s\", apply = \"1s\" }\napply = [\"sleep\", \"60\"]\n",
+    );
+    let apply = bench.grid(&["push", "borealis"]).exits(4);
+    bench.edit("apply = [", "test = [");
+    let test = bench.grid(&["push", "borealis"]).exits(4);
+    insta::assert_snapshot!(told(&[apply, test]), @r#"
+    $ grid push borealis
+    try  push 2  maria@lap3
+    round 0  borealis  named    command of billing changed: apply; settings of billing changed: time limits  failed at apply of billing: it was not done within 1 seconds
+             put back: the previous release is in force again
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      borealis  failed at apply of billing: it was not done within 1 seconds
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: borealis: if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time
+    ! next: mend what is wrong on borealis, then `grid push --behind` finishes this
+    [exit 4]
+    $ grid push borealis
+    try  push 3  maria@lap3
+    round 0  borealis  named    command of billing changed: test; settings of billing changed: time limits  failed at test of billing: it was not done within 1 seconds
+             nothing was changed there
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      borealis  failed at test of billing: it was not done within 1 seconds
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: borealis: if it only takes longer: `limits = { test = "…" }` of [services.billing] gives it more time
+    ! next: mend what is wrong on borealis, then `grid push --behind` finishes this
+    [exit 4]
+    "#);
+}

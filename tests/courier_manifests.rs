@@ -117,7 +117,11 @@ fn a_push_writes_the_resources_and_says_that_nobody_observes_them() {
         bench.read(&format!("{FOLDER}/kustomization.yaml")),
         "theirs"
     );
-    bench.grid(&["status", "--probe", "--exit-code"]).exits(0);
+    let probed = bench.grid(&["status", "--probe", "--exit-code"]).exits(0);
+    // Nobody was contacted for it.
+    let told =
+        "eridanus  current      rendered, not observed; its folder holds what was rendered\n";
+    assert!(probed.stdout().contains(told), "{}", probed.all());
 }
 
 #[test]

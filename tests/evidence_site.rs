@@ -174,17 +174,42 @@ fn who_is_misspelt_down_or_no_site_is_told_and_the_journal_has_it() {
     assert!(seen.contains("/nowhere/grid is not there"), "{seen}");
     let state = format!("state = {:?}", controller.site.folder().join("state"));
     controller.bench.edit(&state, "state = \"/nowhere\"");
-    let seen = controller.grid(&["evidence", "atlas"], 4).all();
+    let seen = controller.grid(&["evidence", "atlas"], 4);
+    let told = seen.stderr();
     assert!(
-        seen.contains("there is no /nowhere/evidence.json there"),
-        "{seen}"
+        told.contains("there is no /nowhere/evidence.json there"),
+        "{told}"
     );
+    assert!(told.contains("next: the site daemon writes it"), "{told}");
+    // To clear says the same, and what to do.
+    let check = "check = [\"/nowhere/grid\", \"site\", \"check\"] #";
+    controller.bench.edit(check, "check = [");
+    let clear = controller.grid(&["evidence", "clear", "atlas", "--stale"], 4);
+    assert_eq!(clear.stderr(), told);
     controller.bench.file(
         "mesh.toml",
         "[mesh]\nname = \"prod\"\n[nodes.atlas]\naddress = \"127.0.0.1\"\n",
     );
     let seen = controller.grid(&["evidence", "atlas"], 2).all();
     assert!(seen.contains("atlas is no site"), "{seen}");
+}
+
+#[test]
+fn an_evidence_that_could_not_be_cleared_says_nothing_of_what_was_pushed() {
+    let bench = Bench::new(
+        "[mesh]\nname = \"prod\"\n[signals]\nmode = \"poll\"\n[nodes.borealis]\naddress = \"127.0.0.2\"\nport = 1\nuser = \"root\"\n",
+    );
+    bench.grid(&["push", "borealis"]).exits(4);
+    let before = bench.grid(&["status"]).exits(0).all();
+    assert!(
+        before.contains("push 1: not reached, connecting: "),
+        "{before}"
+    );
+    let clear = ["evidence", "clear", "borealis", "--stale"];
+    bench.grid(&clear).exits(4);
+    let history = bench.grid(&["history", "-v"]).exits(0).all();
+    assert!(history.contains("evidence clear borealis"), "{history}");
+    assert_eq!(bench.grid(&["status"]).exits(0).all(), before);
 }
 
 #[test]

@@ -140,9 +140,9 @@ fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
     settled  borealis  it was uncertain, and has told what it holds
     round 0  borealis  flushed  nothing was delivered yet where it is declared now  failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory
              nothing was changed there
-    incomplete: 0 machines sent, 1 failed, 2 already current, 1 undeclared
+    incomplete: 0 machines sent, 1 failed, 2 already current, 1 moved
     failed      borealis  failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory
-    undeclared  borealis  it may still hold what it was sent at borealis:[DIR]/mesh/machines/borealis/grid, where it was last reached
+    moved       borealis  it may still hold what it was sent at borealis:[DIR]/mesh/machines/borealis/grid, where it was last reached
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: borealis: `root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by `become = "sudo"`
     ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone

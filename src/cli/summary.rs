@@ -32,7 +32,7 @@ pub(super) fn tell(
         held_by_default,
         ..
     } = loaded;
-    let mut lines = vec![headline(report, dry_run)];
+    let mut lines = vec![headline(mesh, report, dry_run)];
     lines.extend(named(mesh, report));
     ui.results(&lines)?;
     if let Some(what) = phrases::gossip(mesh) {
@@ -68,7 +68,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-fn headline(report: &Report, dry_run: bool) -> Line {
+fn headline(mesh: &Mesh, report: &Report, dry_run: bool) -> Line {
     let (look, word) = match report.verdict() {
         _ if dry_run => (Look::Strong, "dry run"),
         Verdict::Done => (Look::Good, "done"),
@@ -99,7 +99,11 @@ fn headline(report: &Report, dry_run: bool) -> Line {
     more(waiting, if waiting == 1 { "waits" } else { "wait" });
     more(rolled_back_before(report).count(), "rolled back before");
     more(report.behind.len(), "behind");
-    more(report.undeclared.len(), "undeclared");
+    let is_declared = |node: &NodeName| mesh.nodes.contains_key(node);
+    let moved = report.undeclared.keys().filter(|node| is_declared(node));
+    let moved = moved.count();
+    more(moved, "moved");
+    more(report.undeclared.len().saturating_sub(moved), "undeclared");
     if !report.on_hold.is_empty() {
         let held = report
             .on_hold
@@ -213,16 +217,20 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         }
     }
     for (node, address) in &report.undeclared {
-        let text = match address.as_str() {
-            "" => "it left the declaration".to_owned(),
-            address if mesh.nodes.contains_key(node) => {
+        let (label, text) = match address.as_str() {
+            "" => ("undeclared", "it left the declaration".to_owned()),
+            address if mesh.nodes.contains_key(node) => (
+                "moved",
                 format!(
                     "it may still hold what it was sent at {address}, where it was last reached"
-                )
-            }
-            address => format!("it left the declaration, and was last reached at {address}"),
+                ),
+            ),
+            address => (
+                "undeclared",
+                format!("it left the declaration, and was last reached at {address}"),
+            ),
         };
-        line("undeclared", Look::Warn, node, text);
+        line(label, Look::Warn, node, text);
     }
     for (node, places) in &report.left_behind {
         let text = phrases::left_behind(places);

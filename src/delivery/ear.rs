@@ -8,7 +8,7 @@ use super::courier::Progress;
 use super::link::Link;
 use super::message::{Message, clean};
 use super::protocol::Parser;
-use super::receipt::{FailedStep, Failure};
+use super::receipt::{FailedStep, Failure, NOT_DONE};
 use super::redact::Secrets;
 use crate::mesh::SITE_SERVICE;
 use crate::words::ServiceName;
@@ -323,18 +323,56 @@ fn hint_of(
         {
             "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
         }
-        FailedStep::Load if is_told("it was not done within ") => {
-            "does the provider run on that machine, and answer? If it only takes longer, `limits.load` of the service gives it more time"
-        }
+        step if is_told(NOT_DONE) => return limit_of(step, service?),
         FailedStep::Unpack => NO_SPACE,
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
+/// Which limit of the declaration gives a step more time.
+fn limit_of(step: FailedStep, service: &ServiceName) -> Option<String> {
+    let (key, asked) = match step {
+        FailedStep::Test => ("test", ""),
+        FailedStep::Load => (
+            "load",
+            "does the provider run on that machine, and answer? ",
+        ),
+        FailedStep::Apply => ("apply", ""),
+        FailedStep::Check => ("check", ""),
+        FailedStep::Remove => ("remove", ""),
+        _ => return None,
+    };
+    let table = match service.as_str() {
+        SITE_SERVICE => "[signals]".to_owned(),
+        name => format!("[services.{name}]"),
+    };
+    let only = if asked.is_empty() { "if" } else { "If" };
+    Some(format!(
+        "{asked}{only} it only takes longer: `limits = {{ {key} = \"…\" }}` of {table} gives it more time"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_that_was_not_done_in_time_has_its_limit_named() {
+        let hint = |step: FailedStep, service: &str| {
+            let service = ServiceName::new(service).unwrap();
+            let cause = "it did not hold within 30 seconds; it was not done within 1 seconds";
+            hint_of(step, Some(&service), cause, &[]).unwrap()
+        };
+        insta::assert_snapshot!(hint(FailedStep::Apply, "billing"), @r#"if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time"#);
+        insta::assert_snapshot!(hint(FailedStep::Load, "broker"), @r#"does the provider run on that machine, and answer? If it only takes longer: `limits = { load = "…" }` of [services.broker] gives it more time"#);
+        insta::assert_snapshot!(hint(FailedStep::Check, "site"), @r#"if it only takes longer: `limits = { check = "…" }` of [signals] gives it more time"#);
+        let steps = [FailedStep::Test, FailedStep::Check, FailedStep::Remove];
+        let all = steps.map(|step| hint(step, "billing"));
+        for (key, hint) in ["test", "check", "remove"].iter().zip(all) {
+            assert!(hint.contains(&format!("`limits = {{ {key} = ")), "{hint}");
+        }
+    }
 
     #[test]
     fn a_command_that_is_not_there_is_told_apart_for_the_site_which_needs_grid() {

@@ -50,6 +50,9 @@ pub enum FailedStep {
     Receipt,
 }
 
+/// How the machine side says that a command of a service had no more time.
+pub(super) const NOT_DONE: &str = "it was not done within ";
+
 /// Why a send failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -63,6 +66,14 @@ pub struct Failure {
     pub output: Vec<String>,
     /// What to type or to do next, if there is something.
     pub hint: Option<String>,
+}
+
+impl Failure {
+    /// Whether a command of a service had not ended when its time was up.
+    #[must_use]
+    pub fn is_out_of_time(&self) -> bool {
+        self.service.is_some() && self.cause.contains(NOT_DONE)
+    }
 }
 
 /// A send that the machine acknowledged.

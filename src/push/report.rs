@@ -93,7 +93,8 @@ pub struct Report {
     pub rolled_back: BTreeSet<NodeName>,
     /// Machines that are behind because the rounds ran out.
     pub out_of_rounds: BTreeSet<NodeName>,
-    /// Machines that left the declaration or changed their address or root, and where they were reached.
+    /// Machines that left the declaration, and those that moved: that are declared at another address or below another root than
+    /// they were last reached. And where that was.
     pub undeclared: BTreeMap<NodeName, String>,
     /// Machines that were sent to at another address or below another root before they were where they are declared now,
     /// and these places: what was sent still lies there.

@@ -146,8 +146,19 @@ fn from_file(path: &Path) -> Result<Document, CommandError> {
 }
 
 /// There is no document at `path`.
+fn no_file(path: &Path) -> String {
+    format!("there is no file {}", path.display())
+}
+
+/// Whether a grid elsewhere says with these lines that there is no such file.
+fn is_missing(path: &Path, said: &[String]) -> bool {
+    let no_file = no_file(path);
+    let errors = said.iter().filter_map(|line| line.strip_prefix("error: "));
+    errors.into_iter().any(|error| error == no_file)
+}
+
 fn missing(path: &Path) -> CommandError {
-    CommandError::failed(format!("there is no file {}", path.display())).hint(
+    CommandError::failed(no_file(path)).hint(
         "a site daemon in poll mode writes evidence.json into its state folder as soon as it runs; under gossip there is no \
          listener to report to",
     )

@@ -165,10 +165,7 @@ fn changed_at_providers(mesh: &Mesh, report: &Report) -> Vec<String> {
     for (node, problem) in &report.failed {
         let failure = phrases::failure_of(problem).filter(|failure| {
             let step = failure.step;
-            matches!(
-                step,
-                FailedStep::Test | FailedStep::Apply | FailedStep::Check
-            )
+            matches!(step, FailedStep::Apply | FailedStep::Check) && !failure.is_out_of_time()
         });
         let service = failure.and_then(|failure| mesh.services.get(failure.service.as_ref()?));
         let Some(service) = service else {

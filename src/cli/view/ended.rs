@@ -68,7 +68,8 @@ pub struct Ended {
     pub rolled_back: BTreeSet<NodeName>,
     /// Machines that are behind because the rounds ran out.
     pub out_of_rounds: BTreeSet<NodeName>,
-    /// Machines that left the declaration or changed their address, and where they were reached.
+    /// Machines that left the declaration, and those that are declared at another address or below another root than they were last
+    /// reached (which is said as "moved"), and where that was.
     pub undeclared: BTreeMap<NodeName, String>,
     /// Where machines were sent to before, at another address or below another root: what was sent still lies there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

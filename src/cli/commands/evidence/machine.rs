@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 
 use super::clear::Which;
-use super::document;
+use super::{document, is_missing};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases;
@@ -201,6 +201,9 @@ impl Machine {
                 let mut error = self.ended(2, &ran.said, "clearing");
                 error.exit = Exit::Usage;
                 return Err(Unclear::Refused(error));
+            }
+            _ if is_missing(&self.file, &ran.said) => {
+                return Err(Unclear::Refused(self.missing()));
             }
             code => return Err(Unclear::Refused(self.ended(code, &ran.said, "clearing"))),
         }

@@ -109,9 +109,10 @@ fn seen(machine: &Machine, sight: Sight, whose: impl FnOnce(&Token) -> Whose) ->
     })
 }
 
-/// What was found when a machine was asked.
-pub(super) fn probed(probe: &ProbeView) -> String {
+/// What was found when a machine was asked. One that is not observed is a folder beside the declaration.
+pub(super) fn probed(probe: &ProbeView, is_observed: bool) -> String {
     match probe {
+        ProbeView::Known if !is_observed => "its folder holds what was rendered".to_owned(),
         ProbeView::Known => "it answers".to_owned(),
         ProbeView::Busy => {
             "it answers; a send is under way there, so that its files were not looked at".to_owned()
@@ -171,7 +172,7 @@ mod tests {
             .attempted("m1", vec![]);
         let told = |machine: &Machine, sight: Sight| {
             let view = seen(machine, sight, |_| Whose::OtherStore);
-            format!("{} | {}", view.is_well(), probed(&view))
+            format!("{} | {}", view.is_well(), probed(&view, true))
         };
         let machine = &sample.fleet["m0"];
         let digest = machine.sent.as_ref().unwrap().manifest.digest();

@@ -16,6 +16,7 @@ use crate::cli::ui::{Line, Look, clean};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
 use crate::compose::services::revoked_accounts;
+use crate::mesh::Node;
 use crate::push::Reason;
 use crate::store::Holder;
 use crate::words::NodeName;
@@ -71,7 +72,8 @@ fn why(
         why.extend(phrases::expiry(identity, today, verbose));
         why.extend(identity.renewal.as_ref().map(phrases::renewal));
     }
-    if declared.is_some_and(|declared| !declared.is_observed()) {
+    let is_observed = declared.is_none_or(Node::is_observed);
+    if !is_observed {
         why.push(crate::delivery::NOT_OBSERVED.to_owned());
     }
     why.extend(stands.fenced.as_ref().map(journal::told));
@@ -80,7 +82,7 @@ fn why(
         stands.fenced.is_some() && matches!(probe, ProbeView::OtherToken { .. })
     };
     let probe = stands.probe.as_ref().filter(|probe| !is_told(probe));
-    why.extend(probe.map(probed));
+    why.extend(probe.map(|probe| probed(probe, is_observed)));
     if let Some(place) = reached_elsewhere(reading, node) {
         why.push(format!("last reached at {place}"));
     }
