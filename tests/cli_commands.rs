@@ -542,3 +542,18 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[test]
+fn what_was_never_sent_is_called_so_whatever_else_it_lacks() {
+    let bench = support::with_billing();
+    let seen = bench.grid(&["status"]).exits(0);
+    insta::assert_snapshot!(seen.all(), @"
+    $ grid status
+    try  never pushed
+    atlas     never sent
+    borealis  never sent   to be minted: accounts/billing; billing waits for accounts on atlas: atlas has not acknowledged it yet
+    cygnus    never sent
+    3 machines: 3 never sent
+    ! next: `grid push --behind` sends to every machine that is behind
+    ");
+}

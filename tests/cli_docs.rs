@@ -78,6 +78,22 @@ fn man_pages_completions_and_schemas_are_current() {
     assert_eq!(named("completions"), shells);
 }
 
+#[test]
+fn what_is_shipped_cites_no_page_that_is_not_shipped() {
+    let mut citing = Vec::new();
+    for folder in ["man", "completions", "schemas", "packaging", "examples/try"] {
+        for name in named(folder) {
+            citing.push(format!("{folder}/{name}"));
+        }
+    }
+    citing.extend(["README.md", "CHANGELOG.md", "tests/support/help.txt"].map(str::to_owned));
+    citing.retain(|path| {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        text.contains("DESIGN")
+    });
+    assert!(citing.is_empty(), "{citing:?}");
+}
+
 /// The help of every command, one after the other.
 fn whole_help() -> String {
     let mut tree = grid::cli::tree().term_width(100);

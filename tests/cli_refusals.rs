@@ -158,8 +158,8 @@ fn a_hold_says_why_in_one_line_and_one_that_is_not_there_is_told() {
     [exit 2]
     $ grid unhold atlas
     atlas was not on hold
-    behind now: atlas, borealis, cygnus
-    ! next: the next push carries it: `grid push --behind`
+    nothing was changed; behind as before: atlas, borealis, cygnus
+    ! next: `grid push --behind` sends to every machine that is behind
     "#);
 }
 
@@ -845,6 +845,8 @@ fn what_is_not_there_has_a_hint_of_what_is() {
             .grid(&["hold", "cygnus", "moving", "--until", "tomorrow"])
             .exits(2),
         bench.grid(&["trust", "atlas"]).exits(2),
+        bench.grid(&["trust", "atlass", "SHA256:abc"]).exits(2),
+        bench.grid(&["trust", "atlas", "SHA256:abc"]).exits(2),
         bench.grid(&["history", "99"]).exits(2),
     ];
     insta::assert_snapshot!(told(&seen), @r#"
@@ -878,6 +880,13 @@ fn what_is_not_there_has_a_hint_of_what_is() {
     ! 
     ! Usage: grid trust [OPTIONS] <NODE> <FINGERPRINT>
     ! next: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine prints it: `grid trust atlas SHA256:…`
+    [exit 2]
+    $ grid trust atlass SHA256:abc
+    ! error: there is no machine atlass in this mesh; did you mean atlas?
+    ! next: "SHA256:abc" is no fingerprint: `SHA256:` and 43 characters, as `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints it on the machine
+    [exit 2]
+    $ grid trust atlas SHA256:abc
+    ! error: "SHA256:abc" is no fingerprint: `SHA256:` and 43 characters, as `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints it on the machine
     [exit 2]
     $ grid history 99
     ! error: the journal has no push 99; there was none yet

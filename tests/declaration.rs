@@ -377,6 +377,7 @@ recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name
     mesh.toml:7:66: an element of `recipients` has to be a table, not a text
       7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
         |                                                                  ^^^^^^^
+        = write `recipients = [{ name = "maria", key = "age1…" }]`
 
     mesh.toml:7:95: `key`: this is a secret key; what belongs here is its public key, `age1…`
       7 | recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name = "b", key = "AGE-SECRET-KEY-**" }]
@@ -386,6 +387,35 @@ recipients = [{ name = "maria" }, { name = "jo", key = "age1" }, "age1x", { name
       8 | [sercets.x]
         |  ^^^^^^^
         = did you mean `secrets`?
+    "#);
+}
+
+#[test]
+fn what_is_no_list_of_tables_is_told_what_one_looks_like() {
+    let text = r#"
+[mesh]
+name = "prod"
+recipients = "age1x"
+[services.a]
+files = ["a.conf"]
+[services.b]
+files = "a.conf"
+"#;
+    insta::assert_snapshot!(errors(text), @r#"
+    mesh.toml:4:14: `recipients` has to be a list in brackets, not a text
+      4 | recipients = "age1x"
+        |              ^^^^^^^
+        = write `recipients = [{ name = "maria", key = "age1…" }]`
+
+    mesh.toml:6:10: a file is a table
+      6 | files = ["a.conf"]
+        |          ^^^^^^^^
+        = write its keys in `{ … }`, or below a `[header]` of its own
+
+    mesh.toml:8:9: `files` is a list of tables
+      8 | files = "a.conf"
+        |         ^^^^^^^^
+        = write each as `[[services.b.files]]`
     "#);
 }
 

@@ -173,3 +173,25 @@ fn under_gossip_there_is_nobody_to_ask_and_it_says_so() {
     );
     bench.grid(&["signals", "get", "altas"]).exits(2);
 }
+
+#[test]
+fn a_site_whose_identity_was_minted_and_not_delivered_is_told_apart_from_one_without() {
+    let site = Site::new("atlas", &Authority::new());
+    let bench = bench(&site, "mode = \"poll\"", "");
+    let get = ["signals", "get", "atlas"];
+    let before = bench.grid(&get).exits(1);
+    // Where its folder would be there is a file.
+    std::fs::write(bench.path("atlas"), "").unwrap();
+    bench.grid(&["push", "atlas"]).exits(4);
+    let after = bench.grid(&get).exits(1);
+    insta::assert_snapshot!(support::told(&[before, after]), @"
+    $ grid signals get atlas
+    ! error: atlas is no site yet: no push has given it an identity
+    ! next: `grid push atlas` does
+    [exit 1]
+    $ grid signals get atlas
+    ! error: atlas is no site yet: an identity was minted for it, and no push has delivered that
+    ! next: `grid push atlas` sends it
+    [exit 1]
+    ");
+}

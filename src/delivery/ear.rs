@@ -323,11 +323,30 @@ fn hint_of(
         {
             "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
         }
+        FailedStep::Load if output.iter().any(|line| is_foreign(line, "vhost")) => {
+            let provider = service?;
+            return Some(format!(
+                "a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = {{ {provider} = \
+                 {{ existing = true }} }}` of the consumer takes it as it is; if another mesh made it: `consumes = {{ {provider} = {{ \
+                 vhost = \"…\" }} }}` gives this one another name"
+            ));
+        }
+        FailedStep::Load if output.iter().any(|line| is_foreign(line, "user")) => {
+            "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
+        }
         step if is_told(NOT_DONE) => return limit_of(step, service?),
         FailedStep::Unpack => NO_SPACE,
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// Whether a broker says of something there that it is not this mesh's.
+fn is_foreign(line: &str, what: &str) -> bool {
+    let rest = line
+        .strip_prefix(what)
+        .and_then(|rest| rest.strip_prefix(' '));
+    rest.is_some_and(|rest| rest.contains(" exists, but without the mark "))
 }
 
 /// Which limit of the declaration gives a step more time.
@@ -356,6 +375,28 @@ fn limit_of(step: FailedStep, service: &ServiceName) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_broker_has_that_is_not_ours_is_told_with_where_existing_goes() {
+        let service = ServiceName::new("broker").unwrap();
+        let hint = |line: &str| {
+            let output = [line.to_owned()];
+            hint_of(
+                FailedStep::Load,
+                Some(&service),
+                "it exited with 1",
+                &output,
+            )
+        };
+        let line = "vhost billing exists, but without the mark grid.prod.broker; existing = true takes it as it is";
+        insta::assert_snapshot!(hint(line).unwrap(), @r#"a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = { broker = { existing = true } }` of the consumer takes it as it is; if another mesh made it: `consumes = { broker = { vhost = "…" } }` gives this one another name"#);
+        let line = "user prod.billing.1 exists, but without the mark grid.prod.broker";
+        insta::assert_snapshot!(hint(line).unwrap(), @"a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go");
+        assert_eq!(
+            hint("vhost billing is wanted as an existing one, but is not there"),
+            None
+        );
+    }
 
     #[test]
     fn a_step_that_was_not_done_in_time_has_its_limit_named() {

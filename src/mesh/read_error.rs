@@ -122,9 +122,12 @@ impl Error {
         match &*self.what {
             What::Rule(rule) => Problem::bare(place, format!("{subject}: {rule}")),
             What::Mismatch { found, expected } => Problem {
-                help: (*expected == LIST && found == "a text").then(|| {
-                    "write each word in quotes of its own, like [\"a\", \"b\"]".to_owned()
-                }),
+                help: match self.key.as_deref().and_then(form_of) {
+                    Some(form) => Some(format!("write `{form}`")),
+                    None => (*expected == LIST && found == "a text").then(|| {
+                        "write each word in quotes of its own, like [\"a\", \"b\"]".to_owned()
+                    }),
+                },
                 ..Problem::bare(
                     place,
                     format!("{subject} has to be {expected}, not {found}"),
@@ -142,6 +145,14 @@ impl Error {
             ),
             What::Missing(key) => missing_key(place, key),
         }
+    }
+}
+
+/// What is written at a key that holds a list of tables, which a text stands for elsewhere.
+fn form_of(key: &str) -> Option<&'static str> {
+    match key {
+        "recipients" => Some("recipients = [{ name = \"maria\", key = \"age1…\" }]"),
+        _ => None,
     }
 }
 

@@ -126,7 +126,7 @@ pub struct Held {
     pub shut_out: BTreeSet<ProvisionId>,
 }
 
-/// How a push ended, in one word; each has its exit code (DESIGN.md, section 9).
+/// How a push ended, in one word; each has its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -31,7 +31,8 @@ use crate::words::{NodeName, ServiceName};
         grid status atlas @eu       some of them\n  \
         grid status --exit-code     for scripts: 6 when something is behind, waits, failed or is owed\n  \
         grid status --probe         looks at each machine that is not on hold, and changes nothing there\n\n\
-        Reads the declaration and the store. It takes no lock, and without --probe contacts no machine. A probe \
+        Reads the declaration and the store. It takes no lock of the mesh, so that a push may run meanwhile, and without --probe contacts \
+        no machine. Like every command that reads the store, it locks files in the store's folder, and so needs to be able to write there. A probe \
         compares a machine's files with what was sent, and runs no command of a service: naming the machine in a push does, and mends.")]
 pub struct Arguments {
     /// Machines: names, or @TAG; absent: all
@@ -167,7 +168,9 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             true => owes(&world, &node, &glance),
             false => BTreeSet::new(),
         };
-        let never_sent = glance.reasons.contains(&Reason::NeverSent);
+        // Whatever else it lacks, or keeps it from being composed.
+        let machine = world.machine(&node);
+        let never_sent = machine.sent.is_none() && !glance.reasons.contains(&Reason::Moved);
         let is_behind = glance.is_behind();
         let rolled_back = glance.is_rolled_back;
         let (waits, revoked) = (glance.waits, glance.revoked);
@@ -177,7 +180,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             MachineState::Uncertain
         } else if is_behind && rolled_back {
             MachineState::RolledBack
-        } else if never_sent {
+        } else if is_behind && never_sent {
             MachineState::NeverSent
         } else if is_behind {
             MachineState::Behind

@@ -30,7 +30,17 @@ pub struct Arguments {
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
-    let wanted = fingerprint(&arguments.fingerprint)?;
+    let wanted = match fingerprint(&arguments.fingerprint) {
+        Ok(wanted) => wanted,
+        Err(wrong) => {
+            // Who misspelt the machine too is told so first.
+            let (folder, loaded) = context.load()?;
+            let node = std::slice::from_ref(&arguments.node);
+            let chosen = context.choose(&folder, &loaded.mesh, node);
+            chosen.map_err(|error| error.hint(wrong.cause.to_string()))?;
+            return Err(wrong);
+        }
+    };
     let mut writing = context.writing("trust", Duration::ZERO)?;
     let mesh = &writing.loaded.mesh;
     let chosen = context.choose(&writing.folder, mesh, std::slice::from_ref(&arguments.node))?;

@@ -177,10 +177,15 @@ fn ask(
         }
     }
     let Some(error) = refused else {
-        return Err(CommandError::failed(format!(
-            "{name} is no site yet: no push has given it an identity"
-        ))
-        .hint(format!("`grid push {name}` does")));
+        let (why, does) = match reading.state.identities.of(name) {
+            None => ("no push has given it an identity", "does"),
+            Some(_) => (
+                "an identity was minted for it, and no push has delivered that",
+                "sends it",
+            ),
+        };
+        let error = CommandError::failed(format!("{name} is no site yet: {why}"));
+        return Err(error.hint(format!("`grid push {name}` {does}")));
     };
     let hint = hint(&error, name);
     let error = CommandError::new(Exit::Incomplete, error).context(format!(
