@@ -145,7 +145,56 @@ fn a_second_ctrl_c_quits_at_once_and_the_next_push_converges() {
     let_go(&bench);
     let pushed = bench.grid(&["push", "--behind"]).exits(0);
     assert!(pushed.stdout().contains("settled"), "{}", pushed.all());
+    // Nobody died: it was quit.
+    assert_eq!(pushed.stderr(), "");
     bench.grid(&["status", "--exit-code"]).exits(0);
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_no_progress_on_the_terminal() {
+    let bench = two_machines();
+    let file = bench.path("seen");
+    let grid = bench.command(&[]);
+    let typed = format!("{} push --all --parallel 1", env!("CARGO_BIN_EXE_grid"));
+    let mut terminal = Command::new("script");
+    terminal
+        .args(["-qfec", &typed, file.to_str().unwrap()])
+        .env_clear()
+        .envs(
+            grid.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .current_dir(&bench.mesh)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let mut terminal = terminal.spawn().unwrap();
+    began(&bench);
+    let seen = || String::from_utf8_lossy(&std::fs::read(&file).unwrap_or_default()).into_owned();
+    let until = |what: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !seen().contains(what) {
+            assert!(Instant::now() < end, "{what} is not in {}", seen());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("apply of slow");
+    let lock = bench.read(".grid/lock");
+    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
+    let interrupt = || {
+        let pid = lock["pid"].to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        assert!(sent.success());
+    };
+    interrupt();
+    until("interrupted: ");
+    interrupt();
+    terminal.wait().unwrap();
+    let seen = seen();
+    let (_, last) = seen.split_once("quit: ").unwrap();
+    assert!(!last.contains("apply of slow"), "{last:?}");
+    let_go(&bench);
 }
 
 #[test]

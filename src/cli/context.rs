@@ -125,8 +125,9 @@ impl Context {
                 let line = Line::new().look(Look::Warn, "interrupted: ").plain(
                     "no further machine is sent to, and the sends under way are finished; once more to quit at once, which leaves those uncertain until the next push asks them",
                 );
-                let (tell, under_way) = (self.ui.teller(), self.under_way.clone());
+                let (tell, under_way) = (self.ui.last_teller(), self.under_way.clone());
                 let quits = move || {
+                    under_way.leave_in_order();
                     let line = Line::new()
                         .look(Look::Bad, "quit: ")
                         .plain(under_way.left());

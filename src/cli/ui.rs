@@ -274,6 +274,19 @@ impl Ui {
         }
     }
 
+    /// Writes the last line besides the result, from another thread: no bar is drawn any more.
+    pub(super) fn last_teller(&self) -> impl FnOnce(&Line) + Send + 'static {
+        let (bars, tell) = (Arc::clone(&self.bars), self.teller());
+        move |line| {
+            if let Some(bars) = lock(&bars).take() {
+                // A terminal that is gone shows no bars.
+                let _ = bars.clear();
+                bars.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+            }
+            tell(line);
+        }
+    }
+
     /// Who can be asked for a passphrase: a person at the terminal, until the gate is shut; `None`: nobody.
     pub(super) fn asks_passphrases(&self, gate: &Gate) -> Option<Arc<dyn AskPassphrase>> {
         let terminal = Terminal::new(Arc::clone(&self.bars), gate.clone());

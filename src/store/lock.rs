@@ -6,6 +6,8 @@
 //! Threat: `grid unlock` takes a lock away whose holder may live elsewhere. Whoever writes asks before each
 //! commit whether the lock is [still held](MeshLock::is_held), and the fence on the machines does the rest.
 
+mod record;
+
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -18,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::clean;
 use super::place::{self, Place};
+
+pub use record::LockRecord;
 
 /// How often a held lock is asked for again.
 const POLL: Duration = Duration::from_millis(200);

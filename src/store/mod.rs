@@ -41,7 +41,7 @@ pub use chance::SystemChance;
 pub use error::StoreError;
 pub use identity::{Identity, IdentityError, default_path, open_age_file};
 pub use journal::{BrokenLink, Entry, Fence, GitCommit, JournalRecord, Outcome, Touch, Touched};
-pub use lock::{Holder, LockError, MeshLock, Unlocked, running, unlock};
+pub use lock::{Holder, LockError, LockRecord, MeshLock, Unlocked, running, unlock};
 pub use memory::{Fault, MemoryStore};
 pub use place::Place;
 pub use sled::{Compacted, SledStore, newest_push};

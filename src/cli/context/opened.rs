@@ -136,6 +136,7 @@ impl Context {
                 error
             }
         })?;
+        self.under_way.locks(&lock);
         if let Some(dead) = &lock.took_over_from_dead {
             let text = format!("note: {dead} died and left the lock of this mesh behind");
             self.ui.note(&Line::of(text));

@@ -1,14 +1,18 @@
-//! The machines that a push is sending to, as a thread sees them that is told to quit.
+//! What a command has begun and not ended, as a thread sees it that is told to quit: sends, and the lock of the mesh.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cli::phrases;
+use crate::store::{LockRecord, MeshLock};
 use crate::words::NodeName;
 
-/// The machines whose send has begun and not ended.
+/// The machines whose send has begun and not ended, and the record of the lock that was taken last.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cli) struct UnderWay(Arc<Mutex<BTreeSet<NodeName>>>);
+pub(in crate::cli) struct UnderWay {
+    machines: Arc<Mutex<BTreeSet<NodeName>>>,
+    lock: Arc<Mutex<Option<LockRecord>>>,
+}
 
 impl UnderWay {
     /// A send to it begins.
@@ -19,6 +23,23 @@ impl UnderWay {
     /// It has ended, however.
     pub fn ends(&self, node: &NodeName) {
         self.all().remove(node);
+    }
+
+    /// The lock is taken.
+    pub(super) fn locks(&self, lock: &MeshLock) {
+        // Without it, the next one says that this one died.
+        *self.record() = LockRecord::of(lock).ok();
+    }
+
+    /// Says in the lock's file that nobody died with it.
+    pub(super) fn leave_in_order(&self) {
+        if let Some(record) = &mut *self.record() {
+            record.clear();
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Option<LockRecord>> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is left by quitting now.
@@ -39,6 +60,6 @@ impl UnderWay {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeSet<NodeName>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
