@@ -283,12 +283,41 @@ fn what_a_contact_found_wrong_is_told_by_the_status_until_a_push_finds_it_well()
     $ grid status --exit-code
     try  last push 3
     atlas     current
-    borealis  current      but it was not well when push 3 looked
+    borealis  current      but billing was not well when push 3 looked
     cygnus    current
     3 machines: 3 current
     ! next: `grid history 3` says what was wrong on borealis; once that is mended, `grid push borealis` looks again
     [exit 6]
     "#);
+}
+
+#[test]
+fn what_a_contact_found_wrong_with_a_service_ends_with_a_later_release_in_which_it_was_checked() {
+    let bench = support::all_current();
+    bench.edit(
+        "check = [\"sh\", \"{release}/login.sh\"]",
+        "check = [\"sh\", \"-c\", \"test ! -e ../../../../../broken # 1\"]\nlimits = { check = \"1s\" }",
+    );
+    // Beside it a service that no later send looks at.
+    bench.edit(
+        "[services.notice]\nnode = \"cygnus\"\n",
+        "[services.notice]\nnodes = [\"borealis\", \"cygnus\"]\ncheck = [\"true\"]\n",
+    );
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.file("machines/borealis/broken", "");
+    bench.grid(&["push", "borealis"]).exits(4);
+    std::fs::remove_file(bench.path("machines/borealis/broken")).unwrap();
+    bench.grid(&["push", "--behind"]).exits(0);
+    let json = bench
+        .grid(&["status", "--json", "--exit-code", "borealis"])
+        .exits(6);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(view["machines"][0]["unwell"], 3);
+    let services = &view["machines"][0]["unwell_services"];
+    assert_eq!(*services, serde_json::json!({ "billing": 3 }));
+    bench.edit("broken # 1", "broken # 2");
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["status", "--exit-code"]).exits(0);
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 .filter(|(on, _)| on == name)
                 .map(|(_, service)| named(service))
                 .collect(),
-            unwell: None,
+            unwell: grid::compose::unwell::Unwell::no(),
             former: Vec::new(),
         };
         fleet.insert(node(name), known);

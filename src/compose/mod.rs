@@ -38,6 +38,7 @@ pub mod site;
 pub mod sources;
 pub mod templates;
 pub mod trial;
+pub mod unwell;
 pub mod uses;
 pub mod world;
 

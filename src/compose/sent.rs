@@ -8,6 +8,7 @@ use super::Release;
 use super::former::Former;
 use super::location::Location;
 use super::manifest::{Grant, Grants, ServiceManifest};
+use super::unwell::Unwell;
 use crate::mesh::Node;
 use crate::words::{Digest, NodeName, ServiceName, Token};
 
@@ -60,8 +61,8 @@ pub struct Machine {
     pub rolled_back: Option<Digest>,
     /// Services that `grid forget NODE --service` took as gone from it.
     pub forgotten: BTreeSet<ServiceName>,
-    /// The push that last contacted it, if that could not verify or mend all of what it holds.
-    pub unwell: Option<u64>,
+    /// What contacts could not verify or mend of what it holds.
+    pub unwell: Unwell,
     /// Where it lay before, oldest first: what was sent there is still there, for all that is known.
     pub former: Vec<Former>,
 }
@@ -77,7 +78,7 @@ impl Machine {
             attempt: None,
             rolled_back: None,
             forgotten: BTreeSet::new(),
-            unwell: None,
+            unwell: Unwell::no(),
             former: Vec::new(),
         }
     }

@@ -41,7 +41,7 @@ pub use courier::{Dispatch, Heard, Manner, Parcel, Progress, Question, Target};
 pub use dispatch::{CourierSettings, Couriers};
 pub use gate::Gate;
 pub use manifests::NOT_OBSERVED;
-pub use plan::left_unverified;
+pub use plan::{LeftAlone, left_alone};
 pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 pub use redact::Secrets;

@@ -109,33 +109,41 @@ impl Marks {
     }
 }
 
-/// The services of `manifest` that a send leaves as they are where `base` is in force: each has a list that is not loaded or a
-/// check that is not run, so nobody finds out whether it still holds. `is_loaded` tells whether a provider's list is loaded
-/// anew whatever it says.
+/// The services that a send leaves alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// Each has a list that is not loaded or a check that is not run, so nobody finds out whether it still holds.
+    pub unverified: BTreeSet<ServiceName>,
+    /// Of each nothing is loaded, applied or checked.
+    pub untouched: BTreeSet<ServiceName>,
+}
+
+/// The services of `manifest` that a send leaves alone where `base` is in force. `is_loaded` tells whether a provider's list is
+/// loaded anew whatever it says.
 #[must_use]
-pub fn left_unverified(
+pub fn left_alone(
     base: Option<&Manifest>,
     is_loaded: impl Fn(&ServiceName) -> bool,
     manifest: &Manifest,
-) -> BTreeSet<ServiceName> {
-    let Some(base) = base else {
-        return BTreeSet::new();
-    };
-    let is_left = |name: &ServiceName, service: &ServiceManifest| {
-        let Some(before) = base.services.get(name) else {
-            return false;
+) -> LeftAlone {
+    let mut left = LeftAlone::default();
+    let before = |name| base.and_then(|base| base.services.get(name));
+    for (name, service) in &manifest.services {
+        let Some(before) = before(name) else {
+            continue; // all of it comes
         };
         let (before, now) = (marks(name, before), marks(name, service));
         let has_list = now.has('l');
         let loads = has_list && (before.loads != now.loads || is_loaded(name));
         let checks = loads || before.applies != now.applies || before.others != now.others;
-        (has_list && !loads) || (now.has('c') && !checks)
-    };
-    let services = manifest.services.iter();
-    services
-        .filter(|(name, service)| is_left(name, service))
-        .map(|(name, _)| name.clone())
-        .collect()
+        if (has_list && !loads) || (now.has('c') && !checks) {
+            left.unverified.insert(name.clone());
+        }
+        if !checks {
+            left.untouched.insert(name.clone());
+        }
+    }
+    left
 }
 
 fn marks(name: &ServiceName, service: &ServiceManifest) -> Marks {
@@ -236,7 +244,7 @@ mod tests {
 
     /// What a send over `before` leaves unverified of a provider and of a consumer beside it; `anew`: the list is loaded
     /// whatever it says.
-    fn left(before: [&[&str]; 2], after: [&[&str]; 2], anew: bool) -> String {
+    fn left(before: [&[&str]; 2], after: [&[&str]; 2], anew: bool) -> [String; 2] {
         let manifest = |[broker, web]: [&[&str]; 2]| {
             let services = vec![
                 ("broker", service(with("web:1"), broker)),
@@ -247,9 +255,12 @@ mod tests {
             Manifest::clone(&sent.unwrap().manifest)
         };
         let is_loaded = |service: &ServiceName| anew && *service == name("broker");
-        let left = left_unverified(Some(&manifest(before)), is_loaded, &manifest(after));
-        let names: Vec<&str> = left.iter().map(ServiceName::as_str).collect();
-        names.join(" ")
+        let left = left_alone(Some(&manifest(before)), is_loaded, &manifest(after));
+        let told = |names: &BTreeSet<ServiceName>| {
+            let names: Vec<&str> = names.iter().map(ServiceName::as_str).collect();
+            names.join(" ")
+        };
+        [told(&left.unverified), told(&left.untouched)]
     }
 
     #[test]
@@ -257,22 +268,37 @@ mod tests {
         let broker: &[&str] = &["commands/broker/load=l", "services/broker/grants.txt=web"];
         let web: &[&str] = &["commands/web/check=c", "services/web/a=1"];
         let plain: &[&str] = &["services/web/a=1"];
-        assert_eq!(left([broker, web], [broker, web], false), "broker web");
-        assert_eq!(left([broker, web], [broker, web], true), "web");
-        assert_eq!(left([broker, plain], [broker, plain], false), "broker");
+        assert_eq!(
+            left([broker, web], [broker, web], false),
+            ["broker web", "broker web"]
+        );
+        assert_eq!(left([broker, web], [broker, web], true), ["web", "web"]);
+        assert_eq!(
+            left([broker, plain], [broker, plain], false),
+            ["broker", "broker web"]
+        );
         let list: &[&str] = &["commands/broker/load=l", "services/broker/grants.txt="];
-        assert_eq!(left([list, web], [broker, web], false), "web");
+        assert_eq!(left([list, web], [broker, web], false), ["web", "web"]);
         // It takes its files, and its list is not loaded.
         let files: &[&str] = &[
             "commands/broker/load=l",
             "services/broker/a=1",
             "services/broker/grants.txt=web",
         ];
-        assert_eq!(left([broker, web], [files, web], false), "broker web");
+        assert_eq!(
+            left([broker, web], [files, web], false),
+            ["broker web", "web"]
+        );
         let edited: &[&str] = &["commands/web/check=c", "services/web/a=2"];
-        assert_eq!(left([broker, web], [broker, edited], false), "broker");
+        assert_eq!(
+            left([broker, web], [broker, edited], false),
+            ["broker", "broker"]
+        );
         let checked: &[&str] = &["commands/web/check=d", "services/web/a=1"];
-        assert_eq!(left([broker, web], [broker, checked], false), "broker");
+        assert_eq!(
+            left([broker, web], [broker, checked], false),
+            ["broker", "broker"]
+        );
     }
 
     #[test]
@@ -289,8 +315,9 @@ mod tests {
             )
         };
         let after = manifest(vec![("broker", broker())]);
-        assert!(left_unverified(None, |_| false, &after).is_empty());
+        assert_eq!(left_alone(None, |_| false, &after), LeftAlone::default());
         let before = manifest(vec![]);
-        assert!(left_unverified(Some(&before), |_| false, &after).is_empty());
+        let left = left_alone(Some(&before), |_| false, &after);
+        assert_eq!(left, LeftAlone::default());
     }
 }

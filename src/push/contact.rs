@@ -16,7 +16,8 @@ use crate::compose::Release;
 use crate::compose::bundle::Bundle;
 use crate::compose::location::Location;
 use crate::compose::sent::{Attempt, Machine};
-use crate::delivery::{Dispatch, FailedStep, Outcome, Parcel, left_unverified};
+use crate::compose::unwell::Unwell;
+use crate::delivery::{Dispatch, FailedStep, LeftAlone, Outcome, Parcel, left_alone};
 use crate::words::{NodeName, ServiceName};
 
 impl Run<'_> {
@@ -94,8 +95,8 @@ impl Run<'_> {
     /// All of it was verified. Of one that nobody found otherwise there is nothing to note.
     fn find_well(&mut self, node: &NodeName) {
         let known = self.state.fleet.get(node);
-        if known.is_some_and(|machine| machine.unwell.is_some()) {
-            self.machine(node).unwell = None;
+        if known.is_some_and(|machine| !machine.unwell.is_no()) {
+            self.machine(node).unwell = Unwell::no();
         }
     }
 
@@ -127,7 +128,9 @@ impl Run<'_> {
                     | FailedStep::Source
                     | FailedStep::Unpack => Problem::Refused(failure),
                     _ => {
-                        self.machine(node).unwell = Some(self.state.push);
+                        let push = self.state.push;
+                        let unwell = &mut self.machine(node).unwell;
+                        unwell.found(failure.service.clone(), push);
                         Problem::Unwell(failure)
                     }
                 };
@@ -157,18 +160,18 @@ impl Run<'_> {
     }
 }
 
-/// What a send of `parcel` leaves as it is, on a machine of which `machine` was known before.
-pub(super) fn unverified_by(parcel: &Parcel, machine: &Machine) -> BTreeSet<ServiceName> {
+/// What a send of `parcel` leaves alone, on a machine of which `machine` was known before.
+pub(super) fn left_by(parcel: &Parcel, machine: &Machine) -> LeftAlone {
     let manifest = &parcel.bundle.manifest;
     if parcel.take_over {
         // It may have held any of it already, from somebody else: nobody knows what the send found to do.
-        return left_unverified(Some(manifest), |_| false, manifest);
+        return left_alone(Some(manifest), |_| false, manifest);
     }
     let base = parcel.base.as_deref().map(|release| &**release);
     let stayed = machine.sent.as_ref().map(|sent| &sent.lists);
     let is_loaded =
         |provider: &ServiceName| stayed.is_some_and(|lists| lists.contains_key(provider));
-    left_unverified(base, is_loaded, manifest)
+    left_alone(base, is_loaded, manifest)
 }
 
 /// Each machine after those that its services are bound to; of machines that are bound in a circle, all at once.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::behind::{Standing, standing};
-use super::contact::unverified_by;
+use super::contact::left_by;
 use super::event::{Event, Summons};
 use super::report::Problem;
 use super::run::{Run, awaited_by};
@@ -251,13 +251,15 @@ impl Run<'_> {
         let machine = self.state.edit().fleet.entry(node.clone()).or_default();
         let problem = match outcome {
             Outcome::Applied(applied) => {
-                let left = unverified_by(parcel, machine);
-                // What nobody looked at is as well as it was.
-                let unwell = machine.unwell.filter(|_| !left.is_empty());
+                let left = left_by(parcel, machine);
+                let mut unwell = std::mem::take(&mut machine.unwell);
                 acknowledge(machine, parcel);
+                unwell.leave(left.unverified.is_empty(), |service| {
+                    left.unverified.contains(service) || left.untouched.contains(service)
+                });
                 machine.unwell = unwell;
                 self.sent.insert(node.clone());
-                self.leave_unverified(node, left);
+                self.leave_unverified(node, left.unverified);
                 (self.hear)(Event::Sent {
                     node: node.clone(),
                     round: self.round,

@@ -118,6 +118,10 @@ fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
         lists: holding.lists,
         at: Location::of(declared),
     });
+    let held = machine.sent.as_ref().map(|sent| &sent.manifest.services);
+    machine
+        .unwell
+        .keep(|service| held.is_some_and(|held| held.contains_key(service)));
     let is_put_back = machine.sent.is_none() && machine.token.is_some();
     machine.put_back = is_put_back.then(|| Location::of(declared));
 }

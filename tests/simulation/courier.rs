@@ -120,6 +120,7 @@ impl Dispatch for Courier<'_> {
                 self.disturbed = true;
                 self.floor.coverage.saw("asked where nothing is");
                 self.floor.outcomes.remove(&node);
+                self.floor.forget_unwell(&node, |_| true);
                 Answer::Holds(Holding {
                     token: None,
                     manifest: None,
@@ -142,6 +143,14 @@ impl Dispatch for Courier<'_> {
                         self.taken_by_asking.insert(node.clone());
                         self.floor.coverage.saw("taken over");
                     }
+                }
+                if !self.floor.strangers.contains(&node) {
+                    let held = self.floor.machine(&node).release.clone();
+                    let holds = |name: &ServiceName| {
+                        held.as_ref()
+                            .is_some_and(|held| held.services.contains_key(name))
+                    };
+                    self.floor.forget_unwell(&node, |name| !holds(name));
                 }
                 let machine = self.floor.machine(&node);
                 Answer::Holds(Holding {
@@ -193,6 +202,7 @@ impl Courier<'_> {
             || (is_contact || parcel.take_over) && matches!(outcome, Outcome::RolledBack { .. });
         match outcome {
             Outcome::Fenced { held: None, .. } => {
+                self.floor.unwell.remove(&node);
                 self.floor.outcomes.remove(&node);
             }
             Outcome::Fenced { .. } => {
@@ -414,8 +424,9 @@ impl Courier<'_> {
             self.floor.violate(what);
         }
         match fault.map(|fault| fault.kind) {
-            Some(FaultKind::Refused) => {
-                return Outcome::Refused(failure(FailedStep::Check, "it is not well"));
+            // There is nothing to put back: it fails.
+            Some(FaultKind::Refused | FaultKind::RolledBack | FaultKind::RollBackFailed) => {
+                return self.find_unwell(node, fault.map_or(0, |fault| fault.step));
             }
             Some(FaultKind::ReceiptLost) => {
                 return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
@@ -431,7 +442,65 @@ impl Courier<'_> {
         if self.mend(node) {
             self.floor.coverage.saw("contact mended");
         }
+        self.floor.unwell.remove(node);
         Outcome::Applied(Applied::default())
+    }
+
+    /// The contact of a machine fails: at a service of its own, or at what is no service's.
+    fn find_unwell(&mut self, node: &NodeName, nth: usize) -> Outcome {
+        let held = self.floor.machine(node).release.clone();
+        let services = held.iter().flat_map(|held| held.services.keys());
+        let mut at: Vec<Option<ServiceName>> = services.cloned().map(Some).collect();
+        at.push(None);
+        let service = at.swap_remove(nth % at.len());
+        let what = if service.is_some() {
+            "service"
+        } else {
+            "machine"
+        };
+        self.floor.coverage.saw(&format!("contact failed, {what}"));
+        let unwell = self.floor.unwell.entry(node.clone()).or_default();
+        unwell.insert(service.clone(), self.push);
+        Outcome::Refused(Failure {
+            service,
+            ..failure(FailedStep::Check, "it is not well")
+        })
+    }
+
+    /// What was found not well and is looked at by a send that is applied: whatever changes, comes or goes there.
+    fn look_at_unwell(
+        &mut self,
+        node: &NodeName,
+        left: &BTreeSet<ServiceName>,
+        alone: &BTreeSet<ServiceName>,
+    ) {
+        let Some(unwell) = self.floor.unwell.get_mut(node) else {
+            return;
+        };
+        let before = unwell.len();
+        unwell.retain(|service, _| match service {
+            None => !left.is_empty(),
+            Some(service) => left.contains(service) || alone.contains(service),
+        });
+        let (ended, stay) = (unwell.len() < before, !unwell.is_empty());
+        if ended && !left.is_empty() {
+            self.floor.coverage.saw("unwell, and a send looked at it");
+        }
+        if stay {
+            self.floor.coverage.saw("unwell, and a send left it");
+        }
+    }
+
+    /// The services whose files and list a send finds as they are.
+    fn left_alone(&mut self, node: &NodeName, wanted: &Manifest) -> BTreeSet<ServiceName> {
+        let machine = self.floor.machine(node);
+        let held = machine.release.iter().flat_map(|held| &held.services);
+        held.filter(|(name, service)| {
+            let new = wanted.services.get(*name);
+            new.is_some_and(|new| new.files == service.files) && !machine.lists.contains_key(*name)
+        })
+        .map(|(name, _)| name.clone())
+        .collect()
     }
 
     /// Loads the lists that are not loaded as they should be.
@@ -458,6 +527,7 @@ impl Courier<'_> {
         self.floor.excuse_who_lets_go(node, &manifest);
         self.check_going_on(node, parcel);
         let left = self.lists_left_alone(node, &manifest);
+        let alone = self.left_alone(node, &manifest);
         let drifted = self.drifted(node, &left);
         self.mend(node); // where the send ends otherwise, what somebody changed by hand is not told apart
         let machine = self.floor.machine(node);
@@ -531,6 +601,7 @@ impl Courier<'_> {
                 } else {
                     self.drift_again(node, drifted);
                 }
+                let looked_at = (left.clone(), alone);
                 self.leave(node, left);
                 // What was said to be gone is made good by a send; until then the operator is taken at their word. A
                 // provider that goes with it was there all the while: whoever counted on it finds it gone.
@@ -554,6 +625,22 @@ impl Courier<'_> {
                 if kind == Some(FaultKind::ReceiptLost) {
                     self.floor.coverage.saw("send receipt lost");
                     return Outcome::Uncertain(failure(FailedStep::Receipt, "broken"));
+                }
+                if parcel.replaces.contains(&parcel.token) {
+                    self.floor.unwell.remove(node);
+                } else if parcel.take_over {
+                    // Nobody knows what it found to do.
+                    let listed =
+                        |(_, service): &(&ServiceName, &ServiceManifest)| service.grants.is_some();
+                    let all = manifest.services.iter();
+                    let listed = all.clone().filter(listed).map(|(name, _)| name.clone());
+                    let (listed, all) = (
+                        listed.collect(),
+                        all.map(|(name, _)| name.clone()).collect(),
+                    );
+                    self.look_at_unwell(node, &listed, &all);
+                } else {
+                    self.look_at_unwell(node, &looked_at.0, &looked_at.1);
                 }
                 self.floor.coverage.saw("send applied");
                 self.floor.rolled_back.remove(node);

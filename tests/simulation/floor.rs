@@ -34,6 +34,8 @@ pub struct Floor {
     pub strangers: BTreeSet<NodeName>,
     /// Whether it is uncertain how the last send to a machine ended, or what it answered when it was asked.
     pub outcomes: BTreeMap<NodeName, bool>,
+    /// What contacts found not well, and by which push, that no send has looked at since. `None`: the machine as a whole.
+    pub unwell: BTreeMap<NodeName, BTreeMap<Option<ServiceName>, u64>>,
     /// What was last rolled back where.
     pub rolled_back: BTreeMap<NodeName, Digest>,
     pub coverage: Coverage,
@@ -55,6 +57,13 @@ impl Floor {
 
     pub fn machine(&mut self, node: &NodeName) -> &mut Machine {
         self.machines.entry(node.clone()).or_default()
+    }
+
+    /// What was found not well of services that are gone.
+    pub fn forget_unwell(&mut self, node: &NodeName, is_gone: impl Fn(&ServiceName) -> bool) {
+        if let Some(found) = self.unwell.get_mut(node) {
+            found.retain(|service, _| !service.as_ref().is_some_and(&is_gone));
+        }
     }
 
     /// One step on a machine, and what must hold after it.

@@ -108,6 +108,7 @@ impl History {
             excused: BTreeMap::new(),
             strangers: BTreeSet::new(),
             outcomes: BTreeMap::new(),
+            unwell: BTreeMap::new(),
             rolled_back: BTreeMap::new(),
             coverage: Coverage::default(),
             violation: None,
@@ -143,6 +144,7 @@ impl History {
         self.floor.end_excuses();
         invariants::secrets_stay(self);
         invariants::the_store_knows(self);
+        invariants::unwell_is_what_nobody_looked_at_since(self);
         invariants::uncertain_is_behind(self);
         invariants::nothing_waits_without_a_cause(self);
         match self.floor.violation.take() {
@@ -342,6 +344,8 @@ impl History {
             return;
         };
         known.forgotten.insert(name.clone());
+        known.unwell.keep(|other| other != name);
+        self.floor.forget_unwell(node, |other| other == name);
         let record = Change::Machine(node.clone(), known);
         self.store.borrow_mut().commit(&[record]).unwrap();
         self.floor.given_up.insert((node.clone(), name.clone()));
@@ -518,6 +522,9 @@ impl History {
             Ended::Died => {
                 self.saw("controller died");
                 self.floor.outcomes.clear();
+                let fleet = self.store.borrow().peek().fleet.clone();
+                // What it did not come to note nobody can know.
+                self.floor.unwell = invariants::noted_unwell(&fleet);
                 let store = self.store.borrow();
                 let fleet = &store.peek().fleet;
                 // Whose answer was lost holds what another store sent, as before.

@@ -139,6 +139,33 @@ pub fn the_store_knows(history: &mut History) {
     }
 }
 
+/// What the store has for not well.
+pub fn noted_unwell(fleet: &Fleet) -> BTreeMap<NodeName, BTreeMap<Option<ServiceName>, u64>> {
+    let mut noted = BTreeMap::new();
+    for (node, machine) in fleet {
+        let services = machine.unwell.services.iter();
+        let services = services.map(|(name, push)| (Some(name.clone()), *push));
+        let machine = machine.unwell.machine.map(|push| (None, push));
+        let of_machine: BTreeMap<_, _> = services.chain(machine).collect();
+        if !of_machine.is_empty() {
+            noted.insert(node.clone(), of_machine);
+        }
+    }
+    noted
+}
+
+/// The store has for not well what a contact found so, until a send or a contact looked at it.
+pub fn unwell_is_what_nobody_looked_at_since(history: &mut History) {
+    let fleet = history.store.borrow().peek().fleet.clone();
+    let noted = noted_unwell(&fleet);
+    history.floor.unwell.retain(|_, found| !found.is_empty());
+    if noted != history.floor.unwell {
+        let found = &history.floor.unwell;
+        let what = format!("{found:?} is not well, and the store says {noted:?}");
+        history.floor.violate(what);
+    }
+}
+
 pub fn note_uncertain(history: &mut History) {
     let store = history.store.borrow();
     let fleet = store.peek().fleet.clone();

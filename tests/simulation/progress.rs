@@ -665,6 +665,46 @@ fn a_named_machine_that_is_sent_to_is_contacted_where_the_send_left_a_list_as_it
     }
 }
 
+#[test]
+fn what_a_contact_found_not_well_of_a_service_ends_with_a_send_that_looks_at_it_and_no_other() {
+    // Beside it a provider whose list no send of these loads, so that none of them verifies all.
+    let mesh: &[(&[usize], &[usize])] = &[(&[0], &[]), (&[0], &[]), (&[0], &[])];
+    let found = |history: &History| {
+        let store = history.store.borrow();
+        let unwell = &store.peek().fleet[&machine(0)].unwell;
+        (0..3)
+            .filter(|&s| unwell.services.contains_key(&service(s)))
+            .collect::<Vec<_>>()
+    };
+    let mut history = history(1, mesh);
+    for s in [1, 2] {
+        history.declared.services[s].provides = false;
+    }
+    push(&mut history, &plan(Whom::All));
+    let mut names = [service(0), service(1), service(2)];
+    names.sort();
+    for s in [1, 2] {
+        let step = names.iter().position(|name| *name == service(s)).unwrap();
+        let fails = PushPlan {
+            faults: vec![Fault {
+                at: 0,
+                kind: FaultKind::Refused,
+                step,
+            }],
+            ..plan(Whom::One(0))
+        };
+        let (_, report) = push(&mut history, &fails);
+        assert_eq!(report.verdict(), Verdict::Incomplete);
+    }
+    assert_eq!(found(&history), [1, 2]);
+    for (edited, left) in [(0, &[1, 2][..]), (1, &[2]), (2, &[])] {
+        history.happens(&Op::Edit(edited));
+        let (rounds, _) = push(&mut history, &plan(Whom::Behind));
+        assert_eq!(rounds, sent(&[(0, &["m0"])]));
+        assert_eq!(found(&history), left, "s{edited} was sent");
+    }
+}
+
 /// Everything at once: each service of a chain of `links` moves to a machine of its own, and every account is rotated.
 /// The last machine has nothing to do with it, and may have been made anew.
 fn all_moves(links: usize, start_first: bool, made_anew: bool) -> (usize, Verdict) {

@@ -186,5 +186,6 @@ fn without(
     }
     let mut machine = machine.clone();
     machine.forgotten.insert(service.clone());
+    machine.unwell.keep(|other| other != service);
     Ok(machine)
 }

@@ -18,6 +18,7 @@ use crate::cli::view::{
 };
 use crate::compose::identities::{self, Standing};
 use crate::compose::services::Wait;
+use crate::compose::unwell::Unwell;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
 use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
@@ -66,8 +67,8 @@ struct Stands {
     older: BTreeSet<ProvisionId>,
     /// And those of which it has a closed one.
     shut_out: BTreeSet<ProvisionId>,
-    /// The push that last contacted it, if that did not find it well.
-    unwell: Option<u64>,
+    /// What contacts did not find well there.
+    unwell: Unwell,
     /// Of one that cannot be composed: what to do about that, as a clause.
     remedy: Option<String>,
 }
@@ -75,7 +76,7 @@ struct Stands {
 impl Stands {
     /// Whether it is as it should be, but for what its last contact found.
     fn is_unwell(&self) -> bool {
-        self.unwell.is_some() && matches!(self.state, MachineState::Current | MachineState::Waits)
+        !self.unwell.is_no() && matches!(self.state, MachineState::Current | MachineState::Waits)
     }
 
     /// Whether `--exit-code` counts it.
@@ -205,7 +206,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             sending: false,
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
-            unwell: world.machine(&node).unwell,
+            unwell: world.machine(&node).unwell.clone(),
             remedy: glance.remedy.filter(|_| !on_hold),
         };
         found.insert(node, stands);
@@ -231,7 +232,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 sending: false,
                 older: BTreeSet::new(),
                 shut_out: BTreeSet::new(),
-                unwell: None,
+                unwell: Unwell::no(),
                 remedy: None,
             };
             found.insert(node.clone(), stands);
@@ -338,7 +339,10 @@ fn view(
             let declared = reading.loaded.mesh.nodes.get(&node);
             let moved = reached_elsewhere(reading, &node);
             let left_behind = left_behind(reading, &node);
-            let is_unwell = stands.is_unwell();
+            let unwell = match stands.is_unwell() {
+                true => stands.unwell,
+                false => Unwell::no(),
+            };
             MachineView {
                 state: stands.state,
                 holds: sent.map(|sent| sent.manifest.digest()),
@@ -361,7 +365,8 @@ fn view(
                 sending: stands.sending,
                 last_push: stands.last,
                 older: stands.older,
-                unwell: stands.unwell.filter(|_| is_unwell),
+                unwell: unwell.pushes().last().copied(),
+                unwell_services: unwell.services,
                 shut_out: stands.shut_out,
                 probe: stands.probe,
                 identity: stands.identity,

@@ -98,9 +98,13 @@ pub struct MachineView {
     /// Where it was last reached, if the declaration no longer says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<String>,
-    /// The push that last contacted it, if that could not verify or mend all of what it holds. `--exit-code` counts that.
+    /// The last push that contacted it and could not verify or mend all of what it holds, where nobody has verified that since.
+    /// `--exit-code` counts that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unwell: Option<u64>,
+    /// The services of which that was so, and of each the push that found it; absent where it was of no single service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unwell_services: BTreeMap<ServiceName, u64>,
     /// The accounts of which a machine on hold has a closed secret, so that its service is shut out.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub shut_out: BTreeSet<ProvisionId>,

@@ -12,6 +12,7 @@ use crate::compose::former::Former;
 use crate::compose::location::Location;
 use crate::compose::manifest::Grants;
 use crate::compose::sent::{Attempt, Machine, Sent};
+use crate::compose::unwell::Unwell;
 use crate::words::{AbsolutePath, Digest, ServiceName, Token};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,9 @@ pub(in crate::store) struct MachineRecord {
     forgotten: BTreeSet<ServiceName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unwell: Option<u64>,
+    /// Absent also where it was written before services were told apart: `unwell` is of the machine then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    unwell_services: BTreeMap<ServiceName, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     former: Vec<FormerRecord>,
 }
@@ -169,7 +173,8 @@ impl MachineRecord {
             attempt: machine.attempt.as_ref().map(|a| AttemptRecord::of(a, all)),
             rolled_back: machine.rolled_back,
             forgotten: machine.forgotten.clone(),
-            unwell: machine.unwell,
+            unwell: machine.unwell.machine,
+            unwell_services: machine.unwell.services.clone(),
             former,
         };
         (record, manifests)
@@ -197,7 +202,10 @@ impl MachineRecord {
             attempt: converted(self.attempt, |a| a.into_attempt(manifest))?,
             rolled_back: self.rolled_back,
             forgotten: self.forgotten,
-            unwell: self.unwell,
+            unwell: Unwell {
+                machine: self.unwell,
+                services: self.unwell_services,
+            },
             former,
         })
     }

@@ -11,6 +11,7 @@ use crate::compose::former::Former;
 use crate::compose::location::Location;
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::{Attempt, Machine, Sent};
+use crate::compose::unwell::Unwell;
 use crate::store::journal::{Entry, Head, Walk};
 use crate::words::{AbsolutePath, Chance, ServiceName, Token};
 
@@ -121,7 +122,10 @@ fn machine() -> impl Strategy<Value = Machine> {
         ),
         proptest::option::of(any::<[u8; 32]>()),
         forgotten,
-        any::<Option<u64>>(),
+        (
+            any::<Option<u64>>(),
+            proptest::collection::btree_map(service(), any::<u64>(), 0..3),
+        ),
         former,
     )
         .prop_map(
@@ -132,7 +136,10 @@ fn machine() -> impl Strategy<Value = Machine> {
                 attempt,
                 rolled_back: rolled_back.map(Digest::from_bytes),
                 forgotten,
-                unwell,
+                unwell: Unwell {
+                    machine: unwell.0,
+                    services: unwell.1,
+                },
                 former,
             },
         )

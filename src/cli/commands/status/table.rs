@@ -16,6 +16,7 @@ use crate::cli::ui::{Line, Look, clean};
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::identities::needs_authority;
 use crate::compose::services::revoked_accounts;
+use crate::compose::unwell::Unwell;
 use crate::mesh::Node;
 use crate::push::Reason;
 use crate::store::Holder;
@@ -45,8 +46,8 @@ fn why(
     if !stands.shut_out.is_empty() {
         why.push(phrases::shut_out(&stands.shut_out));
     }
-    if let Some(push) = stands.unwell.filter(|_| stands.is_unwell()) {
-        why.push(format!("but it was not well when push {push} looked"));
+    if stands.is_unwell() {
+        why.push(unwell(&stands.unwell));
     }
     let reasons: Vec<Reason> = stands
         .reasons
@@ -91,6 +92,21 @@ fn why(
         why.push(phrases::left_behind(&left_behind));
     }
     why.join("; ")
+}
+
+/// `but broker was not well when push 155 looked`.
+fn unwell(found: &Unwell) -> String {
+    let told = found.pushes().into_iter().rev().map(|push| {
+        let of_services = found.services.iter().filter(|(_, by)| **by == push);
+        let names: Vec<&str> = of_services.map(|(name, _)| name.as_str()).collect();
+        let (who, were) = match names.as_slice() {
+            _ if found.machine == Some(push) => ("it".to_owned(), "was"),
+            [one] => ((*one).to_owned(), "was"),
+            _ => (phrases::list(&names), "were"),
+        };
+        format!("{who} {were} not well when push {push} looked")
+    });
+    format!("but {}", told.collect::<Vec<_>>().join("; "))
 }
 
 /// What a machine was found to be that its store has for current.
@@ -201,7 +217,9 @@ fn hints(
     }
     let unwell = standings.iter().filter(|(_, stands)| stands.is_unwell());
     let typed: Vec<String> = unwell.clone().map(|(node, _)| node.to_string()).collect();
-    let pushes: BTreeSet<u64> = unwell.filter_map(|(_, stands)| stands.unwell).collect();
+    let pushes: BTreeSet<u64> = unwell
+        .flat_map(|(_, stands)| stands.unwell.pushes())
+        .collect();
     if !typed.is_empty() {
         let histories = pushes.iter().map(|push| format!("`grid history {push}`"));
         hints.push(format!(
