@@ -1,17 +1,21 @@
 //! What operators read of reasons, waits, blockers and failures: one phrase each, used wherever it is said.
 
+mod failures;
+mod sites;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::civil::Date;
-
 use super::ui::without_number;
-use crate::compose::identities::{Renewal, Standing};
 use crate::compose::services::Wait;
-use crate::delivery::{FailedStep, Failure};
 use crate::mesh::{Hold, Mesh};
-use crate::provision::{Authority, Need, ProvisionId, RENEWED_DAYS, days_left};
-use crate::push::{Blocker, Problem, Reason, Whose};
-use crate::words::{NodeName, ServiceName, SignalMode};
+use crate::provision::ProvisionId;
+use crate::push::{Blocker, Reason};
+use crate::words::{NodeName, ServiceName};
+
+pub(super) use failures::{aftermath, failure_of, holds, problem, step};
+pub(super) use sites::{
+    authority, authority_expiry, expiry, gossip, identity, not_by_our_unit, renewal,
+};
 
 /// What to do about a mesh without a machine.
 pub(super) const NO_MACHINES: &str =
@@ -99,102 +103,6 @@ pub(super) fn to_do_on<'a>(told: impl IntoIterator<Item = (&'a NodeName, &'a str
         format!("{}{more}: {hint}", list(nodes.iter().take(NAMED_MOST)))
     });
     told.collect()
-}
-
-/// What was minted for all sites.
-pub(super) fn authority(number: u32) -> String {
-    format!(
-        "certificate authority {number}, since the one before it ends: sites get identities of it once all of them know it"
-    )
-}
-
-/// What is to be said of the authority that issues the identities, once it is due.
-pub(super) fn authority_expiry(authority: &Authority, today: Date) -> String {
-    let Authority { number, until, .. } = authority;
-    if days_left(*until, today) < 0 {
-        return format!(
-            "the mesh's certificate authority {number} expired on {until}, and with it the identity of every site; the next push \
-             mints another one"
-        );
-    }
-    format!(
-        "the mesh's certificate authority {number} expires on {until}; the next push mints another one, so that no identity outlives it"
-    )
-}
-
-/// What was minted for a site.
-pub(super) fn identity(site: &NodeName, number: u32, need: Need) -> String {
-    match need {
-        Need::First => format!("identity of the site {site}"),
-        Need::Renewal => format!("identity of the site {site}, number {number}"),
-        Need::GoesOn => format!(
-            "identity of the site {site}, number {number}: the one in use expires soon, so that it goes on without those who did not \
-             acknowledge it"
-        ),
-    }
-}
-
-/// What is to be known of a mesh whose signals do not cross sites (DESIGN.md, section 7: said until gossip is built).
-pub(super) fn gossip(mesh: &Mesh) -> Option<&'static str> {
-    let mode = mesh.signals.as_ref()?.mode.unwrap_or_default();
-    (mode == SignalMode::Gossip).then_some(
-        "nothing crosses sites yet, since this grid has no gossip: with `mode = \"poll\"` in `[signals]` their signals do",
-    )
-}
-
-/// Below it the unit for systemd lets the daemon write (`StateDirectory` in packaging/grid-site.service).
-const UNIT_STATE: &str = "/var/lib/grid-site/";
-/// From it on the unit lets the daemon listen, which has no capability to do so below.
-const UNIT_PORT: u16 = 1024;
-
-/// What is declared of sites that a daemon of another supervisor can do, and that of packaging/grid-site.service cannot.
-pub(super) fn not_by_our_unit(mesh: &Mesh) -> Vec<String> {
-    let Some(signals) = &mesh.signals else {
-        return Vec::new();
-    };
-    let mut notes = Vec::new();
-    let ports = [
-        ("port", signals.port),
-        ("metrics_port", signals.metrics_port),
-    ];
-    for (key, port) in ports.into_iter().filter(|(_, port)| *port < UNIT_PORT) {
-        notes.push(format!(
-            "`{key}` is {port}: packaging/grid-site.service lets the daemon listen from {UNIT_PORT} on, so that one needs \
-             `AmbientCapabilities=CAP_NET_BIND_SERVICE` and the same in `CapabilityBoundingSet`"
-        ));
-    }
-    let state = signals.state.as_str();
-    if !state.starts_with(UNIT_STATE) {
-        notes.push(format!(
-            "`state` is {state}: packaging/grid-site.service lets the daemon write below {UNIT_STATE} only, so that one needs \
-             `ReadWritePaths={state}`, and the folder"
-        ));
-    }
-    notes
-}
-
-/// What a renewal waits for.
-pub(super) fn renewal(renewal: &Renewal) -> String {
-    format!(
-        "its renewed identity waits until {} {} of it; from {} it goes on without",
-        list(&renewal.waits_for),
-        if renewal.waits_for.len() == 1 {
-            "knows"
-        } else {
-            "know"
-        },
-        renewal.goes_on
-    )
-}
-
-/// What is to be said of a site's identity; nothing while there is time to renew it, unless it is `always` said.
-pub(super) fn expiry(standing: &Standing, today: Date, always: bool) -> Option<String> {
-    let expires = standing.expires;
-    match days_left(expires, today) {
-        left if left < 0 => Some(format!("its identity expired on {expires}")),
-        left if left < RENEWED_DAYS || always => Some(format!("its identity expires on {expires}")),
-        _ => None,
-    }
 }
 
 /// Why a machine is behind.
@@ -373,111 +281,6 @@ pub(super) fn elsewhere(node: &NodeName, place: &str) -> String {
         "{node} is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine \
          at {place} is gone, `grid forget {node}` takes it as gone"
     )
-}
-
-/// A step, as part of a sentence.
-pub(super) fn step(step: FailedStep) -> &'static str {
-    match step {
-        FailedStep::Resolve => "resolving its name",
-        FailedStep::Connect => "connecting",
-        FailedStep::HostKey => "checking its host key",
-        FailedStep::Authenticate => "logging in",
-        FailedStep::Start => "starting the machine side",
-        FailedStep::Lock => "taking the machine's lock",
-        FailedStep::Source => "reading the sources",
-        FailedStep::Unpack => "unpacking",
-        FailedStep::Verify => "verifying",
-        FailedStep::Test => "test",
-        FailedStep::Switch => "switching",
-        FailedStep::Install => "installing",
-        FailedStep::Load => "load",
-        FailedStep::Apply => "apply",
-        FailedStep::Check => "check",
-        FailedStep::Remove => "remove",
-        FailedStep::Receipt => "receiving its receipt",
-    }
-}
-
-/// `load of broker: exit status 1`.
-fn failure(failure: &Failure) -> String {
-    let cause = without_number(&failure.cause);
-    match &failure.service {
-        Some(service) => format!("{} of {service}: {cause}", step(failure.step)),
-        None => format!("{}: {cause}", step(failure.step)),
-    }
-}
-
-/// How a machine failed, in one line.
-pub(super) fn problem(problem: &Problem) -> String {
-    match problem {
-        Problem::Unsettled(why) => format!("could not be asked what it holds: {}", failure(why)),
-        Problem::Uncomposable(why) => {
-            format!("cannot be composed: {}", without_number(&why.to_string()))
-        }
-        Problem::NotReached(why) => format!("not reached, {}", failure(why)),
-        Problem::Refused(why) | Problem::Unwell(why) => format!("failed at {}", failure(why)),
-        Problem::RolledBack { failure: why, .. } => format!("failed at {}", failure(why)),
-        Problem::Uncertain(why) => format!("uncertain after {}", failure(why)),
-        Problem::Fenced { held, whose, .. } => {
-            let push = held.as_ref().map(|held| held.push);
-            format!("fenced: it holds {}", holds(whose, push))
-        }
-    }
-}
-
-/// What a fenced machine holds.
-pub(super) fn holds(whose: &Whose, push: Option<u64>) -> String {
-    let push = push.map(|push| format!(" ({push})")).unwrap_or_default();
-    match whose {
-        Whose::Nobody => "nothing, though it was sent to".to_owned(),
-        Whose::OtherStore => "what another store sent".to_owned(),
-        Whose::OtherMachine(name) => format!("what this store sent to it as {name}"),
-        Whose::LaterPush => format!("what a later push{push} of another copy of this store sent"),
-        Whose::EarlierPush => {
-            { format!("what an earlier push{push} of this store, or of a copy of it, sent") }
-                .to_owned()
-        }
-    }
-}
-
-/// What the machine holds after a failure.
-pub(super) fn aftermath(problem: &Problem, first: bool) -> Option<String> {
-    Some(match problem {
-        Problem::Unsettled(_) | Problem::Uncomposable(_) => return None,
-        Problem::NotReached(_) => "it received nothing".to_owned(),
-        Problem::Refused(_) | Problem::Fenced { .. } => "nothing was changed there".to_owned(),
-        Problem::Unwell(_) => {
-            "it holds what it held; mending it was tried, and came as far as that".to_owned()
-        }
-        Problem::RolledBack { lists, .. } => {
-            let back = if first {
-                "taken away again; nothing was there before"
-            } else {
-                "put back: the previous release is in force again"
-            };
-            if lists.is_empty() {
-                back.to_owned()
-            } else {
-                format!("{back}, but the newer list of {} stays loaded", list(lists))
-            }
-        }
-        Problem::Uncertain(_) => {
-            "nobody knows what it holds; the next push asks it first".to_owned()
-        }
-    })
-}
-
-/// The failure, for its output and its hint.
-pub(super) fn failure_of(problem: &Problem) -> Option<&Failure> {
-    match problem {
-        Problem::Unsettled(failure)
-        | Problem::NotReached(failure)
-        | Problem::Refused(failure)
-        | Problem::Unwell(failure)
-        | Problem::RolledBack { failure, .. }
-        | Problem::Uncertain(failure) => Some(failure),
-        Problem::Uncomposable(_) | Problem::Fenced { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | `plan`, `tar` | what it is sent |
 //! | `protocol` | what it says: lines, frames and their bounds |
 //! | `message` | what each line says |
+//! | `remedy` | what to do about a failure that it tells |
 //! | `link` | what a courier is; `local`, `ssh` and `openssh` are those that reach a machine |
 //! | `manifests` | the one that reaches nobody: a site's resources, in a folder |
 
@@ -32,6 +33,7 @@ mod prepared;
 mod protocol;
 mod receipt;
 mod redact;
+mod remedy;
 mod remote;
 mod script;
 mod ssh;

@@ -1,0 +1,177 @@
+//! What to do about a failure that the machine side told.
+
+use super::receipt::{FailedStep, NOT_DONE};
+use crate::mesh::SITE_SERVICE;
+use crate::words::ServiceName;
+
+/// What to do where nothing more can be written.
+const NO_SPACE: &str = "is there space left below `root` of the machine?";
+
+/// Whether the system said so, or a shell that writes: some say only that it could not be done, and one says nothing at all.
+fn is_of_a_full_disk(cause: &str) -> bool {
+    const TOLD: [&str; 5] = [
+        "No space left",
+        "Disk quota exceeded",
+        "I/O error",
+        "write error",
+        "it is not said why",
+    ];
+    TOLD.iter().any(|told| cause.contains(told))
+}
+
+/// What to do about a failure that the machine side told: which key of the declaration says otherwise.
+pub(super) fn hint_of(
+    step: FailedStep,
+    service: Option<&ServiceName>,
+    cause: &str,
+    output: &[String],
+) -> Option<String> {
+    let is_told = |what: &str| cause.contains(what);
+    let hint = match step {
+        _ if output
+            .iter()
+            .any(|line| line.starts_with("this machine has no user ")) =>
+        {
+            "`as` of the service's `provides`, in the declaration, names that user"
+        }
+        _ if is_told("it exited with 127")
+            && service.is_some_and(|service| service.as_str() == SITE_SERVICE) =>
+        {
+            "127: `grid` is not there, which the site's commands run: install it on the machine, or have the push do it (`binary` \
+             of `[signals]` names a file beside mesh.toml); `check` and `apply` of `[signals]` may name other commands"
+        }
+        _ if is_told("it exited with 127") => {
+            "127: a command that was to be run is not there; the service's commands in the declaration say which are run"
+        }
+        _ if [
+            " cannot be used: ",
+            " cannot be written",
+            "cannot be put in place",
+        ]
+        .iter()
+        .any(|told| is_told(told))
+            && is_of_a_full_disk(cause) =>
+        {
+            NO_SPACE
+        }
+        FailedStep::Start | FailedStep::Lock | FailedStep::Switch
+            if is_told(" cannot be used: ") || is_told(" cannot be written") =>
+        {
+            "`root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by \
+             `become = \"sudo\"`"
+        }
+        _ if is_told("files cannot be given to ") => {
+            "`owner` of the service or of one of its files, in the declaration, names that user: it must be there, and only root can give \
+             files away (`become = \"sudo\"`)"
+        }
+        FailedStep::Lock => "another send is under way there; it ends by its own time limits",
+        FailedStep::Switch if is_told("/current is not a ") || is_told("/current points to ") => {
+            "move it away on the machine; `grid push` of the machine then puts in force again what was sent"
+        }
+        FailedStep::Install
+            if is_told(" is a folder") || is_told("File exists") || is_told("Not a directory") =>
+        {
+            "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
+        }
+        FailedStep::Load if output.iter().any(|line| is_foreign(line, "vhost")) => {
+            let provider = service?;
+            return Some(format!(
+                "a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = {{ {provider} = \
+                 {{ existing = true }} }}` of the consumer takes it as it is; if another mesh made it: `consumes = {{ {provider} = {{ \
+                 vhost = \"…\" }} }}` gives this one another name"
+            ));
+        }
+        FailedStep::Load if output.iter().any(|line| is_foreign(line, "user")) => {
+            "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
+        }
+        step if is_told(NOT_DONE) => return limit_of(step, service?),
+        FailedStep::Unpack => NO_SPACE,
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// Whether a broker says of something there that it is not this mesh's.
+fn is_foreign(line: &str, what: &str) -> bool {
+    let rest = line
+        .strip_prefix(what)
+        .and_then(|rest| rest.strip_prefix(' '));
+    rest.is_some_and(|rest| rest.contains(" exists, but without the mark "))
+}
+
+/// Which limit of the declaration gives a step more time.
+fn limit_of(step: FailedStep, service: &ServiceName) -> Option<String> {
+    let (key, asked) = match step {
+        FailedStep::Test => ("test", ""),
+        FailedStep::Load => (
+            "load",
+            "does the provider run on that machine, and answer? ",
+        ),
+        FailedStep::Apply => ("apply", ""),
+        FailedStep::Check => ("check", ""),
+        FailedStep::Remove => ("remove", ""),
+        _ => return None,
+    };
+    let table = match service.as_str() {
+        SITE_SERVICE => "[signals]".to_owned(),
+        name => format!("[services.{name}]"),
+    };
+    let only = if asked.is_empty() { "if" } else { "If" };
+    Some(format!(
+        "{asked}{only} it only takes longer: `limits = {{ {key} = \"…\" }}` of {table} gives it more time"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_broker_has_that_is_not_ours_is_told_with_where_existing_goes() {
+        let service = ServiceName::new("broker").unwrap();
+        let hint = |line: &str| {
+            let output = [line.to_owned()];
+            hint_of(
+                FailedStep::Load,
+                Some(&service),
+                "it exited with 1",
+                &output,
+            )
+        };
+        let line = "vhost billing exists, but without the mark grid.prod.broker; existing = true takes it as it is";
+        insta::assert_snapshot!(hint(line).unwrap(), @r#"a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = { broker = { existing = true } }` of the consumer takes it as it is; if another mesh made it: `consumes = { broker = { vhost = "…" } }` gives this one another name"#);
+        let line = "user prod.billing.1 exists, but without the mark grid.prod.broker";
+        insta::assert_snapshot!(hint(line).unwrap(), @"a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go");
+        assert_eq!(
+            hint("vhost billing is wanted as an existing one, but is not there"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_step_that_was_not_done_in_time_has_its_limit_named() {
+        let hint = |step: FailedStep, service: &str| {
+            let service = ServiceName::new(service).unwrap();
+            let cause = "it did not hold within 30 seconds; it was not done within 1 seconds";
+            hint_of(step, Some(&service), cause, &[]).unwrap()
+        };
+        insta::assert_snapshot!(hint(FailedStep::Apply, "billing"), @r#"if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time"#);
+        insta::assert_snapshot!(hint(FailedStep::Load, "broker"), @r#"does the provider run on that machine, and answer? If it only takes longer: `limits = { load = "…" }` of [services.broker] gives it more time"#);
+        insta::assert_snapshot!(hint(FailedStep::Check, "site"), @r#"if it only takes longer: `limits = { check = "…" }` of [signals] gives it more time"#);
+        let steps = [FailedStep::Test, FailedStep::Check, FailedStep::Remove];
+        let all = steps.map(|step| hint(step, "billing"));
+        for (key, hint) in ["test", "check", "remove"].iter().zip(all) {
+            assert!(hint.contains(&format!("`limits = {{ {key} = ")), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_told_apart_for_the_site_which_needs_grid() {
+        let hint = |service: &str| {
+            let service = ServiceName::new(service).unwrap();
+            hint_of(FailedStep::Check, Some(&service), "it exited with 127", &[]).unwrap()
+        };
+        insta::assert_snapshot!(hint("site"), @"127: `grid` is not there, which the site's commands run: install it on the machine, or have the push do it (`binary` of `[signals]` names a file beside mesh.toml); `check` and `apply` of `[signals]` may name other commands");
+        insta::assert_snapshot!(hint("broker"), @"127: a command that was to be run is not there; the service's commands in the declaration say which are run");
+    }
+}
