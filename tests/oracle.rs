@@ -259,7 +259,12 @@ fn as_told(name: &str, manifest: &ServiceManifest, content: &Content) -> bool {
 }
 
 fn compare(told: &Told, composed: &mut Composed) {
-    let mesh = declaration(told).mesh();
+    let mut mesh = declaration(told).mesh();
+    // The model knows no hosts: one is declared for each provider, however many machines it is on.
+    for (name, service) in &mut mesh.services {
+        let provides = service.provides.iter_mut();
+        provides.for_each(|provides| provides.host = Some(format!("all-of-{name}")));
+    }
     let provisions = provisions(told);
     let fleet = fleet(told, composed);
     let world = World::new(&mesh, &provisions, &fleet);
