@@ -40,6 +40,7 @@ under_every_shell!(
     a_contact_that_takes_over_looks_at_what_the_other_store_left_alone,
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_back,
+    what_was_said_to_be_gone_goes_whatever_its_remove_says,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
     a_dead_holder_of_the_lock_is_taken_over_and_a_live_one_is_not,
@@ -354,6 +355,7 @@ fn a_failing_apply_is_rolled_back_and_the_newer_list_stays(shell: Shell) {
         manifest,
         contents: std::collections::BTreeMap::new(),
         goes_on: std::collections::BTreeSet::new(),
+        said_gone: std::collections::BTreeSet::new(),
     });
     bed.held = Some(same.token);
     let Outcome::Applied(applied) = bed.deliver(same) else {
@@ -833,6 +835,40 @@ fn a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_ba
     assert_eq!(bed.log(), ["load other", "remove other", "remove broker"]);
     assert_eq!(list(&bed, "broker"), "app");
     assert_eq!(list(&bed, "other"), "nobody\n");
+}
+
+fn what_was_said_to_be_gone_goes_whatever_its_remove_says(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let stays = service("stays").file("a", "1").logged(&bed);
+    let stuck = service("stuck").command("remove", "echo no; exit 3");
+    let ended = service("broker")
+        .grants(&["app"], &bed)
+        .without("load")
+        .command("load", "[ -e gone ] && exit 5; cat >/dev/null")
+        .without("verify");
+    bed.applied(&[stays.clone(), stuck, ended]);
+    // Its load fails where nothing listens any more.
+    let here = bed.current().join("services/broker");
+    fs::write(here.join("gone"), "").unwrap();
+    let (failure, _) = bed.rolled_back(&[stays.clone()]);
+    assert!(failure.hint.is_some(), "{failure:?}");
+    fs::write(bed.current().join("services/broker/gone"), "").unwrap();
+    let mut bundle = bundle(&[stays]);
+    bundle.said_gone = [name("stuck"), name("broker")].into();
+    let parcel = bed.parcel(bundle);
+    match bed.deliver(parcel) {
+        Outcome::Applied(applied) => {
+            assert_eq!(applied.removed, [name("stuck"), name("broker")]);
+            assert_eq!(
+                applied.notes,
+                [
+                    "stuck was said to be gone, and goes: its remove failed (it exited with 3)",
+                    "broker was said to be gone, and goes: closing its accounts failed (it exited with 5)"
+                ]
+            );
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 fn a_provider_that_runs_is_told_before_it_is_applied(shell: Shell) {

@@ -42,4 +42,6 @@ pub struct Bundle {
     pub contents: BTreeMap<Digest, Content>,
     /// The providers whose accounts are not closed when they leave the machine: they are in use elsewhere.
     pub goes_on: BTreeSet<ServiceName>,
+    /// The services that leave whatever their `remove` says: the operator said that they are gone from the machine.
+    pub said_gone: BTreeSet<ServiceName>,
 }

@@ -91,6 +91,7 @@ impl Composer {
                 manifest: Arc::new(release),
                 contents,
                 goes_on: goes_on(world, node),
+                said_gone: world.machine(node).forgotten.clone(),
             },
             outline,
         })

@@ -114,7 +114,9 @@ impl Machine {
     #[must_use]
     pub fn left_behind(&self, declared: Option<&Node>) -> Vec<String> {
         let former = self.former.iter().filter(|_| self.sent.is_some());
-        let former = former.filter(|former| former.holds_something());
+        // A place that is declared again is one that is asked next, and not left.
+        let is_declared = |former: &Former| declared.is_some_and(|node| former.at.is_at(node));
+        let former = former.filter(|former| former.holds_something() && !is_declared(former));
         former.map(|former| former.at.told(declared)).collect()
     }
 

@@ -1,5 +1,6 @@
 //! Sends and questions before anybody is reached: their command lines, their bytes, their time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::courier::{Manner, Parcel, Question};
@@ -42,12 +43,10 @@ impl Prepared {
         };
         let (delta, all) = (lay_out(base)?, lay_out(None)?);
         let replaces: Vec<String> = parcel.replaces.iter().map(ToString::to_string).collect();
-        let goes_on: Vec<&str> = parcel
-            .bundle
-            .goes_on
-            .iter()
-            .map(ServiceName::as_str)
-            .collect();
+        let words = |names: &BTreeSet<ServiceName>| {
+            let names: Vec<&str> = names.iter().map(ServiceName::as_str).collect();
+            names.join(" ")
+        };
         let or_none = |text: String| {
             if text.is_empty() {
                 "-".to_owned()
@@ -72,7 +71,8 @@ impl Prepared {
                 base.map_or_else(|| "-".to_owned(), |base| base.digest().to_string()),
                 delta.size.to_string(),
                 all.size.to_string(),
-                or_none(goes_on.join(" ")),
+                or_none(words(&parcel.bundle.goes_on)),
+                or_none(words(&parcel.bundle.said_gone)),
             ],
         };
         let limits = |manifest: &Manifest| {

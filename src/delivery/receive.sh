@@ -19,6 +19,7 @@
 #   releases/DIGEST/                 manifest.json, plan, sums, and the files that they name
 #     .previous                      to what it is rolled back; "-": to nothing
 #     .goes-on                       providers whose accounts are not closed where they leave: they are in use elsewhere
+#     .said-gone                     services that leave whatever their remove says: the operator said that they are gone
 #     .applied                       written last: all of it is in force
 #     .broken                        a roll-back to it failed; the next send applies all of its own
 #   releases/.new-NAME/              being received; rubbish if nobody holds the lock
@@ -615,20 +616,27 @@ check() {
 # A service that leaves: nobody is admitted any more, it is removed, its installed files go. $2: what stays.
 leave() {
 	it=$root/releases/$1/commands/$s
-	goes_on=""
+	goes_on="" said_gone=""
 	[ -f "$root/releases/$digest/.goes-on" ] && read -r goes_on <"$root/releases/$digest/.goes-on"
+	[ -f "$root/releases/$digest/.said-gone" ] && read -r said_gone <"$root/releases/$digest/.said-gone"
 	if does l && has "$goes_on" "$s"; then
 		say "note $s goes on at its host: its accounts there stay open"
 	elif does l && [ -f "$it/empty" ]; then
-		load_from "$root/releases/$1" "$it/empty" || return 1
+		load_from "$root/releases/$1" "$it/empty" || goes_anyway "closing its accounts" || return 1
 	fi
 	if does r; then
 		step remove "$s" "$m_remove"
 		#@ remove
-		run "$s" "$m_remove" "$it/remove" "$root/releases/$1/services/$s" /dev/null || bad remove "$s" "$why" || return 1
+		run "$s" "$m_remove" "$it/remove" "$root/releases/$1/services/$s" /dev/null || bad remove "$s" "$why" || goes_anyway "its remove" || return 1
 		#@ removed
 	fi
 	uninstall_left "$1" "$2" "$s" ""
+}
+# What was said to be gone goes also where $1 failed.
+goes_anyway() {
+	has "$said_gone" "$s" && [ "$f_svc" = "$s" ] || return 1
+	say "note $s was said to be gone, and goes: $1 failed ($f_text)"
+	f_step="" f_svc=- f_text=""
 }
 
 # --- forward and back
@@ -986,10 +994,11 @@ mend() {
 	mkdir -p "$here/services"
 }
 send() {
-	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 going_on=$9
+	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 going_on=$9 gone=${10}
 	fenced=1
 	[ "$take_over" = 1 ] || [ "$held" = "$token" ] || [ "$replaces$held" = -- ] && fenced=0
 	[ "$held" = - ] || case ",$replaces," in *",$held,"*) fenced=0 ;; esac
+	[ "$held" = - ] || case ",$replaces,$token," in *",$held,"*) ;; *) [ $fenced = 1 ] || say "note it held what another send brought, and is taken over" ;; esac
 	if [ $fenced = 1 ]; then
 		say "fenced $held"
 		show_log
@@ -1017,7 +1026,7 @@ send() {
 	#@ verified
 	e=$({
 		[ ! -d "$root/releases/$digest" ] || mv -T "$root/releases/$digest" "$root/releases/.old-$name"
-		{ [ "$going_on" = - ] || put "$new/.goes-on" "$going_on"; } && put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
+		{ [ "$going_on" = - ] || put "$new/.goes-on" "$going_on"; } && { [ "$gone" = - ] || put "$new/.said-gone" "$gone"; } && put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
 	} 2>&1) || {
 		renames || die start - "the mv of this machine has no -T, or cannot rename below $root: $e"
 		die unpack - "$e"

@@ -85,6 +85,13 @@ pub(super) fn hint_of(
             "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
         }
         step if is_told(NOT_DONE) => return limit_of(step, service?),
+        FailedStep::Remove => {
+            let service = service.map_or("the service", ServiceName::as_str);
+            return Some(format!(
+                "this `remove` came with an earlier push: give {service} its machine back with one that works, push, and take it away again; \
+                 or, once {service} is gone from there, `grid forget NODE --service {service}` has it go whatever its `remove` says"
+            ));
+        }
         FailedStep::Unpack => NO_SPACE,
         _ => return None,
     };

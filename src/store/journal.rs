@@ -68,9 +68,38 @@ pub struct Touched {
     /// What to type or to do next, where the failure said so; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The last lines that the step printed which failed; at most 5 of at most 500 characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<String>,
     /// Of a machine that was fenced: what it held instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
+}
+
+impl Touched {
+    /// So many lines of what a failed step printed are kept.
+    const LINES: usize = 5;
+
+    /// Of a machine of which nothing else is to be kept.
+    #[must_use]
+    pub const fn new(how: Touch) -> Self {
+        Self {
+            how,
+            digest: None,
+            why: None,
+            hint: None,
+            output: Vec::new(),
+            fence: None,
+        }
+    }
+
+    /// The same, with the last of what the failed step printed.
+    #[must_use]
+    pub fn printed(mut self, lines: &[String]) -> Self {
+        let first = lines.len().saturating_sub(Self::LINES);
+        self.output = lines.iter().skip(first).cloned().collect();
+        self
+    }
 }
 
 /// What a fenced machine held.
@@ -145,7 +174,8 @@ impl Entry {
             .chain(self.commit.iter_mut().map(|commit| &mut commit.hash))
             .chain(self.machines.values_mut().flat_map(|touched| {
                 let log = touched.fence.as_mut().and_then(|fence| fence.log.as_mut());
-                touched.why.iter_mut().chain(&mut touched.hint).chain(log)
+                let told = touched.why.iter_mut().chain(&mut touched.hint);
+                told.chain(&mut touched.output).chain(log)
             }))
         {
             *text = clean(text);

@@ -228,6 +228,7 @@ pub fn bundle(services: &[Service]) -> Bundle {
         manifest: Arc::new(release),
         contents,
         goes_on: BTreeSet::new(),
+        said_gone: BTreeSet::new(),
     }
 }
 

@@ -78,14 +78,11 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         }
     }
     let touched = Touched {
-        how: Touch::Forgotten,
-        digest: None,
         why: match arguments.left_behind {
             true => Some("what it left behind".to_owned()),
             false => service.as_ref().map(ToString::to_string),
         },
-        hint: None,
-        fence: None,
+        ..Touched::new(Touch::Forgotten)
     };
     let touched = nodes.iter().map(|node| (node.clone(), touched.clone()));
     context.commit(&mut writing, changes, touched)?;

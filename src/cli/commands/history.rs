@@ -221,6 +221,11 @@ fn details(entry: &Entry) -> Vec<Line> {
             None => node.to_string(),
         });
         line(format!("{word}: {}", list(names)));
+        for (node, touched) in touched {
+            for printed in &touched.output {
+                line(format!("  {node} | {printed}"));
+            }
+        }
     }
     lines
 }

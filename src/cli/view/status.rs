@@ -179,7 +179,10 @@ pub struct LastPushView {
     pub push: u64,
     /// Why.
     pub cause: String,
-    /// What to type or to do next, as it was said then.
+    /// Whether the declaration was changed since, so that the next push may end otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub declared_otherwise: bool,
+    /// What to type or to do next, as it was said then; absent also where that may be done, as the declaration was changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -190,11 +190,8 @@ fn on_machine(
     ended.machines = how
         .map(|how| {
             let touched = Touched {
-                how,
-                digest: None,
                 why,
-                hint: None,
-                fence: None,
+                ..Touched::new(how)
             };
             (machine.name().clone(), touched)
         })

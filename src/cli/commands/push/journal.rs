@@ -49,15 +49,26 @@ impl Told {
                     Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
                     Problem::Uncomposable(_) => return,
                     Problem::Refused(_) => Touch::Refused,
-                    Problem::Unwell(_) => return self.verified(node, Some(why)),
+                    Problem::Unwell(failure) => {
+                        self.verified(node, Some(why));
+                        if let Some(touched) = self.machines.get_mut(node) {
+                            *touched = touched.clone().printed(&failure.output);
+                        }
+                        return;
+                    }
                     Problem::RolledBack { .. } => Touch::RolledBack,
                     Problem::Uncertain(_) => Touch::Uncertain,
                     Problem::Fenced { .. } => Touch::Fenced,
                 };
                 self.touch(node, how, Some(why));
                 if let Some(touched) = self.machines.get_mut(node) {
-                    touched.hint = phrases::failure_of(problem).and_then(|f| f.hint.clone());
-                    touched.fence = fence(problem);
+                    let mut told = touched.clone();
+                    if let Some(failure) = phrases::failure_of(problem) {
+                        told = told.printed(&failure.output);
+                        told.hint.clone_from(&failure.hint);
+                    }
+                    told.fence = fence(problem);
+                    *touched = told;
                 }
             }
             _ => {}
@@ -73,11 +84,8 @@ impl Told {
 
     fn touch(&mut self, node: &NodeName, how: Touch, why: Option<String>) {
         let touched = Touched {
-            how,
-            digest: None,
             why,
-            hint: None,
-            fence: None,
+            ..Touched::new(how)
         };
         self.machines.insert(node.clone(), touched);
     }

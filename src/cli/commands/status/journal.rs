@@ -67,7 +67,8 @@ fn tell(
             if stands.state == MachineState::Uncertain {
                 stands.fenced = fenced(reading, push, node, touched);
             }
-            stands.last = last(push, touched);
+            let is_as_now = record.entry.declaration == Some(reading.loaded.digest);
+            stands.last = last(push, touched, is_as_now);
         }
     }
 }
@@ -82,23 +83,30 @@ fn fenced(reading: &Reading, push: u64, node: &NodeName, touched: &Touched) -> O
     })
 }
 
-/// That it received nothing of its last push, that it was put back, or that nobody knows.
-fn last(push: u64, touched: &Touched) -> Option<LastPushView> {
+/// That it received nothing of its last push, that it was put back, or that nobody knows. Where the declaration is another one since,
+/// what to do may be done: only a machine that was not reached has to be reached all the same.
+fn last(push: u64, touched: &Touched, is_as_now: bool) -> Option<LastPushView> {
     let is_left = matches!(
         touched.how,
         Touch::NotReached | Touch::Refused | Touch::RolledBack | Touch::Uncertain
     );
     let cause = touched.why.clone().filter(|_| is_left)?;
+    let is_due = is_as_now || touched.how == Touch::NotReached;
     Some(LastPushView {
         push,
         cause,
-        hint: touched.hint.clone(),
+        declared_otherwise: !is_as_now,
+        hint: touched.hint.clone().filter(|_| is_due),
     })
 }
 
 /// What is said of a machine that the last push came to nothing on.
 pub(super) fn left(last: &LastPushView) -> String {
-    format!("push {}: {}", last.push, clean(&last.cause))
+    let since = match last.declared_otherwise {
+        true => " (the declaration was changed since)",
+        false => "",
+    };
+    format!("push {}: {}{since}", last.push, clean(&last.cause))
 }
 
 /// What is said of one that its fence kept.
