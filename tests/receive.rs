@@ -850,7 +850,7 @@ fn what_was_said_to_be_gone_goes_whatever_its_remove_says(shell: Shell) {
     // Its load fails where nothing listens any more.
     let here = bed.current().join("services/broker");
     fs::write(here.join("gone"), "").unwrap();
-    let (failure, _) = bed.rolled_back(&[stays.clone()]);
+    let (failure, _) = bed.rolled_back(std::slice::from_ref(&stays));
     assert!(failure.hint.is_some(), "{failure:?}");
     fs::write(bed.current().join("services/broker/gone"), "").unwrap();
     let mut bundle = bundle(&[stays]);
