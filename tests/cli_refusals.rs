@@ -978,6 +978,143 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
 }
 
 #[test]
+fn a_map_or_a_list_is_not_printed_by_a_template() {
+    let bench = three_machines();
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.edit("source = \"login.sh\"", "template = \"login.j2\"");
+    bench.edit(
+        "[services.billing]\n",
+        "[services.billing]\nnode = \"atlas\"\n",
+    );
+    bench.file("login.j2", "");
+    bench.file(
+        "notice.j2",
+        "{{ node.tags | join(\", \") }} {{ node.tags | tojson }} {{ mesh.nodes | length }} {{ none }} {{ 7 }} {{ true }}\n",
+    );
+    let right = bench.grid(&["check"]).exits(0);
+    bench.file(
+        "notice.j2",
+        "a {{ node }}\n{# only the first is told of one machine #}{{ mesh }}\n",
+    );
+    bench.file(
+        "login.j2",
+        "{{ bindings.accounts.password }}\n{{ bindings.accounts }}\n",
+    );
+    bench.file("accounts.list.j2", "{{- accounts -}}\n");
+    let wrong = bench.grid(&["check"]).exits(3);
+    let push = bench.grid(&["push", "cygnus"]);
+    bench.file("login.j2", "");
+    bench.file("accounts.list.j2", "");
+    let mut asked = Vec::new();
+    for text in [
+        "{{ mesh.nodes }}",
+        "{{ node.tags }}",
+        "{{ service }}",
+        "{{ bindings }}",
+        "{{ secrets }}",
+        "{{ {\"hunter2\": 1} }}",
+        "{{ range(3) }}",
+    ] {
+        bench.file("notice.j2", text);
+        let seen = bench.grid(&["check"]).exits(3).stderr();
+        asked.push(seen);
+    }
+    insta::assert_snapshot!(told(&[right, wrong, push]), @r#"
+    $ grid check
+    try: 3 machines and 3 services in 1 file, nothing wrong
+    $ grid check
+    ! error: accounts.list.j2:1:1: `accounts` is a list, and no text: `accounts | join(", ")` is its elements, and `accounts | tojson` is JSON
+    !   1 | {{- accounts -}}
+    !     | ^^^^^^^^^^^^^^^^
+    ! 
+    ! login.j2:2:1: `bindings.accounts` is a map, and no text; say which of what it has
+    !   2 | {{ bindings.accounts }}
+    !     | ^^^^^^^^^^^^^^^^^^^^^^^
+    ! 
+    ! notice.j2:1:1: `node` is a map, and no text; it has name, address, tags; did you mean `node.name`?
+    !   1 | a {{ node }}
+    !     | ^^^^^^^^^^^^
+    [exit 3]
+    $ grid push cygnus
+    try  push 1  maria@lap3
+    round 0  cygnus    cannot be composed: notice: notice.j2:1: `node` is a map, and no text; it has name, address, tags; did you mean `node.name`?
+    minted   accounts/billing, generation 1
+    round 1  atlas     cannot be composed: accounts: accounts.list.j2:1: `accounts` is a list, and no text: `accounts | join(", ")` is its elements, and `accounts | tojson` is JSON
+    round 1  borealis  flushed  never sent                            sent [TIME] s
+    incomplete: 1 machine sent, 2 failed, 0 already current
+    failed      atlas   cannot be composed: accounts: accounts.list.j2:1: `accounts` is a list, and no text: `accounts | join(", ")` is its elements, and `accounts | tojson` is JSON
+    failed      cygnus  cannot be composed: notice: notice.j2:1: `node` is a map, and no text; it has name, address, tags; did you mean `node.name`?
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: mend accounts.list.j2 (line 1); mend notice.j2 (line 1), then `grid push --behind` finishes this
+    [exit 4]
+    "#);
+    insta::assert_snapshot!(asked.concat(), @r#"
+    error: notice.j2:1:1: `mesh.nodes` is a map, and no text; it has atlas, borealis, cygnus; say which of what it has
+      1 | {{ mesh.nodes }}
+        | ^^^^^^^^^^^^^^^^
+    error: notice.j2:1:1: `node.tags` is a list, and no text: `node.tags | join(", ")` is its elements, and `node.tags | tojson` is JSON
+      1 | {{ node.tags }}
+        | ^^^^^^^^^^^^^^^
+    error: notice.j2:1:1: `service` is a map, and no text; it has name; did you mean `service.name`?
+      1 | {{ service }}
+        | ^^^^^^^^^^^^^
+    error: notice.j2:1:1: `bindings` is a map, and no text; say which of what it has
+      1 | {{ bindings }}
+        | ^^^^^^^^^^^^^^
+    error: notice.j2:1:1: `secrets` is a map, and no text; say which of what it has
+      1 | {{ secrets }}
+        | ^^^^^^^^^^^^^
+    error: notice.j2:1:1: what is printed here is a map, and no text; it has hunter2; say which of what it has
+      1 | {{ {"hunter2": 1} }}
+        | ^^^^^^^^^^^^^^^^^^^^
+    error: notice.j2:1:1: `range(3)` is a list, and no text: `range(3) | join(", ")` is its elements, and `range(3) | tojson` is JSON
+      1 | {{ range(3) }}
+        | ^^^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn an_empty_variable_is_no_secret() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.tok]\nenv = \"TOK\"\n\n[services.notice]\n",
+    );
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.file("notice.j2", "{{ secrets.tok }}\n");
+    bench.grid_with(("TOK", "7"), &["push", "cygnus"]).exits(0);
+    let empty = bench.grid_with(("TOK", ""), &["push", "cygnus"]).exits(4);
+    insta::assert_snapshot!(empty.all(), @"
+    $ grid push cygnus
+    try  push 2  maria@lap3
+    round 0  cygnus    cannot be composed: notice: notice.j2:1: secret tok: $TOK is empty
+    incomplete: 0 machines sent, 1 failed, 2 already current
+    failed      cygnus  cannot be composed: notice: notice.j2:1: secret tok: $TOK is empty
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: set $TOK; a value that is to be empty is no secret, and stands in the template itself, then `grid push --behind` finishes this
+    [exit 4]
+    ");
+}
+
+#[test]
+fn a_command_that_reads_like_a_line_of_shell_is_noted() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.a]\ncommand = [\"pass show a\"]\n\n[services.notice]\napply = [\"systemctl restart z\"]\n\
+         check = [\"cd\", \"/tmp\", \"&&\", \"ls\"]\nremove = [\"find\", \".\", \"-exec\", \"touch\", \"{}\", \";\"]\n\
+         test = [\"sh\", \"-c\", \"a && b | c\"]\n",
+    );
+    insta::assert_snapshot!(bench.grid(&["check"]).exits(0).all(), @r#"
+    $ grid check
+    try: 3 machines and 3 services in 1 file, nothing wrong
+    ! note: `command` of [secrets.a] is the program "pass show a", white space and all: each word stands in quotes of its own, and a line of shell is ["sh", "-c", "…"]
+    ! note: `apply` of notice is the program "systemctl restart z", white space and all: each word stands in quotes of its own, and a line of shell is ["sh", "-c", "…"]
+    ! note: `check` of notice gives `cd` the word "&&", which no shell reads: each word stands in quotes of its own, and a line of shell is ["sh", "-c", "…"]
+    "#);
+}
+
+#[test]
 fn what_is_sent_as_it_is_and_reads_like_a_template_is_noted() {
     let bench = three_machines();
     bench.edit(
@@ -1137,6 +1274,7 @@ fn a_secret_that_is_not_to_be_had_is_put_right_where_it_comes_from() {
         "[services.notice]\n",
         "[secrets.api]\nenv = \"API_KEY\"\n[secrets.asked]\ncommand = [\"false\"]\n[secrets.kept]\nfile = \"kept.age\"\n\n[services.notice]\n",
     );
+    bench.file("kept.age", "age-encryption.org/v1\n");
     let seen = ["api", "asked", "kept"].map(|secret| {
         bench.file("notice.j2", &format!("one\n{{{{ secrets.{secret} }}}}\n"));
         bench.grid(&["push", "cygnus"]).exits(4)

@@ -49,7 +49,11 @@ impl Folder {
 
     /// Puts the text of the declaration in place of the one before.
     fn with(text: &str) -> Self {
-        Self::new(&[("mesh.toml", text), ("templates/billing.toml.j2", "x")])
+        Self::new(&[
+            ("mesh.toml", text),
+            ("templates/billing.toml.j2", "x"),
+            ("secrets/redis-admin.age", "x"),
+        ])
     }
 
     /// What is printed, without where the folder lies.
@@ -628,6 +632,72 @@ root = "here"
          |        ^
          = give one of them another `root`, or take it away; d is at mesh.toml:11
     ");
+}
+
+#[test]
+fn no_machine_lies_in_the_root_of_another() {
+    let text = r#"
+[mesh]
+name = "prod"
+[nodes.a]
+address = "10.0.0.1"
+root = "/r/a"
+[nodes.b]
+address = "10.0.0.1"
+root = "/r/a/releases/b"
+courier = "openssh"
+[nodes.c]
+address = "10.0.0.1"
+root = "/r/ab"
+[nodes.d]
+address = "10.0.0.2"
+root = "/r/a/releases/b"
+[nodes.e]
+courier = "local"
+root = "here/e/e"
+[nodes.f]
+courier = "local"
+root = "here"
+"#;
+    let folder = Folder::with(text);
+    let here = folder.path().canonicalize_utf8().unwrap();
+    let printed = folder.errors().replace(here.as_str(), "DIR");
+    insta::assert_snapshot!(printed, @"
+    mesh.toml:7:8: the root of b, /r/a/releases/b, lies in the root of a, /r/a, at the same address: what is sent to a may delete it
+      7 | [nodes.b]
+        |        ^
+        = give one of them a `root` that is not in the other's; a is at mesh.toml:4
+
+    mesh.toml:17:8: the root of e, here/e/e, lies in the root of f, here, of the controller: what is sent to f may delete it
+      17 | [nodes.e]
+         |        ^
+         = give one of them a `root` that is not in the other's; f is at mesh.toml:20
+    ");
+}
+
+#[test]
+fn the_file_of_a_secret_exists_and_only_what_is_called_as_one_is_told() {
+    let text = r#"
+[mesh]
+name = "prod"
+[secrets.a]
+file = "secrets/a.age"
+[secrets.b]
+file = "hunter2"
+"#;
+    let printed = errors(text);
+    assert!(!printed.contains("hunter2"), "{printed}");
+    insta::assert_snapshot!(printed, @r#"
+    mesh.toml:5:8: `file` of a secret: there is no file "secrets/a.age"
+      5 | file = …
+        |        ^
+        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN
+
+    mesh.toml:7:8: `file` of a secret: it names no file that is there
+      7 | file = …
+        |        ^
+        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN
+    "#);
 }
 
 #[test]

@@ -27,6 +27,11 @@ const TEMPLATE_MOST: u64 = 4 * 1024 * 1024;
 const SECRET_MOST: u64 = 64 * 1024;
 /// The most bytes of an age file.
 const AGE_FILE_MOST: u64 = 2 * 1024 * 1024;
+/// What to do where an empty value is meant.
+const WHERE_EMPTY_GOES: &str =
+    "a value that is to be empty is no secret, and stands in the template itself";
+/// How the files begin that age writes: as bytes, and as text.
+const AGE_BEGINS: [&[u8]; 2] = [b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE"];
 /// How long a secret's command may take.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -176,12 +181,33 @@ impl FsSources {
                         "put your identity in its place, or name it with $GRID_IDENTITY".to_owned(),
                     )
                 })?;
-                open_age_file(&bytes, &identity).map_err(|e| error(format!("{path}: {e}")))
+                if !AGE_BEGINS.iter().any(|begin| bytes.starts_with(begin)) {
+                    return Err(failed(
+                        format!("{path} is no file that age sealed"),
+                        format!(
+                            "`age -r {} -o NEW {path}` seals what is in it; then put NEW in its place",
+                            identity.public()
+                        ),
+                    ));
+                }
+                let secret =
+                    open_age_file(&bytes, &identity).map_err(|e| error(format!("{path}: {e}")))?;
+                if secret.expose().is_empty() {
+                    return Err(failed(
+                        format!("{path} holds an empty text"),
+                        format!("seal the secret in {path}; {WHERE_EMPTY_GOES}"),
+                    ));
+                }
+                Ok(secret)
             }
             SecretSource::Environment(variable) => {
                 let error =
                     |what: &str| failed(format!("${variable} {what}"), format!("set ${variable}"));
                 match std::env::var(variable) {
+                    Ok(value) if value.is_empty() => Err(failed(
+                        format!("${variable} is empty"),
+                        format!("set ${variable}; {WHERE_EMPTY_GOES}"),
+                    )),
                     Ok(value) => Ok(Secret::new(value)),
                     Err(std::env::VarError::NotPresent) => Err(error("is not set")),
                     Err(std::env::VarError::NotUnicode(_)) => Err(error("is not UTF-8 text")),
@@ -204,6 +230,14 @@ impl FsSources {
                     .map_err(|e| error(format!("`{program}` {e}")))?;
                 if bytes.last() == Some(&b'\n') {
                     bytes.pop();
+                }
+                if bytes.is_empty() {
+                    return Err(failed(
+                        format!("`{program}` printed nothing"),
+                        format!(
+                            "see what `{program}` says by hand, or mend `command` of {table}; {WHERE_EMPTY_GOES}"
+                        ),
+                    ));
                 }
                 match std::str::from_utf8(&bytes) {
                     Ok(text) => Ok(Secret::new(text.to_owned())),
@@ -367,6 +401,7 @@ mod tests {
                     "unset",
                     SecretSource::Environment("GRID_TEST_NOT_SET".to_owned()),
                 ),
+                ("silent", command(&["echo"])),
                 ("no-file", SecretSource::AgeFile("secrets/none.age".into())),
                 (
                     "identity",
@@ -382,8 +417,55 @@ mod tests {
         insta::assert_snapshot!(remedy("unset"), @"set $GRID_TEST_NOT_SET");
         insta::assert_snapshot!(remedy("no-file"), @"mend secrets/none.age, or `file` of [secrets.no-file]");
         insta::assert_snapshot!(remedy("absent"), @"declare [secrets.absent]");
+        insta::assert_snapshot!(remedy("silent"), @"see what `echo` says by hand, or mend `command` of [secrets.silent]; a value that is to be empty is no secret, and stands in the template itself");
+        insta::assert_snapshot!(secret("silent").unwrap_err(), @"secret silent: `echo` printed nothing");
         insta::assert_snapshot!(secret("bad").unwrap_err(), @"secret bad: `sh` failed (exit status: 9)");
         insta::assert_snapshot!(secret("unset").unwrap_err(), @"secret unset: $GRID_TEST_NOT_SET is not set");
         insta::assert_snapshot!(secret("absent").unwrap_err(), @"secret absent: the declaration has no such secret");
+    }
+
+    #[test]
+    fn a_file_is_sealed_and_not_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let identity = crate::store::Identity::generate();
+        let to: age::x25519::Recipient = identity.public().parse().unwrap();
+        let file = identity.public();
+        std::fs::write(
+            dir.path().join("empty.age"),
+            age::encrypt(&to, b"").unwrap(),
+        )
+        .unwrap();
+        std::fs::write(
+            dir.path().join("good.age"),
+            age::encrypt(&to, b"7").unwrap(),
+        )
+        .unwrap();
+        let armored = age::encrypt_and_armor(&to, b"8").unwrap();
+        std::fs::write(dir.path().join("text.age"), armored).unwrap();
+        std::fs::write(dir.path().join("plain.age"), "hunter2\n").unwrap();
+        let key = dir.path().join("identity.txt");
+        identity
+            .write_new(&key, jiff::Timestamp::UNIX_EPOCH)
+            .unwrap();
+        let find = move || Identity::read(&key).map_err(|error| error.to_string());
+        let names = ["empty", "good", "text", "plain"];
+        let secrets = names.map(|name| {
+            let source = SecretSource::AgeFile(format!("{name}.age").into());
+            (SecretName::new(name).unwrap(), source)
+        });
+        let folder = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let sources = FsSources::new(folder, secrets.into(), Box::new(find));
+        let said = |name: &str| match sources.secret(&SecretName::new(name).unwrap()) {
+            Ok(secret) => secret.expose().to_owned(),
+            Err(error) => format!("{error}; {}", error.remedy()).replace(&file, "age1…"),
+        };
+        let said = names.map(said).join("\n");
+        assert!(!said.contains("hunter2"), "{said}");
+        insta::assert_snapshot!(said, @"
+        secret empty: empty.age holds an empty text; seal the secret in empty.age; a value that is to be empty is no secret, and stands in the template itself
+        7
+        8
+        secret plain: plain.age is no file that age sealed; `age -r age1… -o NEW plain.age` seals what is in it; then put NEW in its place
+        ");
     }
 }

@@ -195,6 +195,7 @@ impl Templates {
         let mut engine = Environment::new();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_auto_escape_callback(|_| AutoEscape::None);
+        engine.set_formatter(|out, state, value| kinds::print(out, state, value, names));
         let syntax = minijinja::syntax::SyntaxConfig::builder()
             .keep_trailing_newline(true)
             .build();
@@ -292,6 +293,7 @@ impl Templates {
                 let source = template.as_ref().map_or("", |template| template.source());
                 let detail = error.detail().filter(|_| !holds_secret);
                 let detail = detail.or_else(|| kinds::quoted(error, source));
+                let no_text = kinds::no_text(error, source, !holds_secret);
                 let missing = match &secret_failure {
                     None => kinds::missing(error, source, &context, names, render),
                     Some(_) => None,
@@ -304,6 +306,7 @@ impl Templates {
                         (None, Some(missing), _) => {
                             format!("{}: {missing}{}", error.kind(), remark(missing, service))
                         }
+                        (None, None, _) if no_text.is_some() => no_text.unwrap_or_default(),
                         (None, None, Some(more)) => format!("{}: {more}", error.kind()),
                         (None, None, None) => error.kind().to_string(),
                     },

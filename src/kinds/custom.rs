@@ -6,6 +6,7 @@ mod template;
 mod wants;
 
 pub use names::{BindingType, EntryName, Extension, NameError, Variable, WantName};
+pub(super) use template::is_quotable;
 pub use template::{Inline, quoted};
 pub use wants::{CustomWants, WantValue};
 

@@ -8,6 +8,7 @@ mod custom;
 mod kind;
 mod missing;
 mod percent;
+mod printed;
 #[cfg(test)]
 mod promises;
 mod rabbitmq;
@@ -22,6 +23,7 @@ pub use kind::{
     Templates, Value,
 };
 pub use missing::{Missing, Names, missing};
+pub use printed::{no_text, print};
 pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
 pub use runs::{Runs, UserName};
 

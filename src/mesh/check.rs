@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use camino::Utf8Path;
 
 use super::circle::Graph;
-use super::declaration::{CourierKind, FileContent};
+use super::declaration::{CourierKind, FileContent, Node};
 use super::machine::Machines;
 use super::place::{Place, Problem};
 use super::service::{Draft, Drafts};
@@ -123,20 +123,20 @@ fn one_broker_for_two_providers(
     }
 }
 
-/// Two machines that are the same folder of the same machine would replace each other's releases.
+/// Which machine a root lies on; absent: the controller.
+type Host<'a> = Option<(&'a str, Option<u16>)>;
+
+/// Two machines that are the same folder of the same machine would replace each other's releases; one whose root lies in the
+/// root of another would be deleted with what that one no longer needs.
 fn one_folder_for_two_machines(
     machines: &Machines,
     sources: &Sources,
     problems: &mut Vec<Problem>,
 ) {
-    type Host<'a> = Option<(&'a str, Option<u16>)>;
-    let mut seen: HashMap<(Host<'_>, &str), &NodeName> = HashMap::new();
+    let mut seen: HashMap<(Host<'_>, &Utf8Path), &NodeName> = HashMap::new();
     for (name, node) in &machines.nodes {
-        let host = match node.courier {
-            CourierKind::Ssh | CourierKind::Openssh => Some((node.host(), node.port)),
-            CourierKind::Local | CourierKind::Manifests => None,
-        };
-        let Some(first) = seen.insert((host, node.root.as_str()), name) else {
+        let root = Utf8Path::new(node.root.as_str());
+        let Some(first) = seen.insert((host_of(node), root), name) else {
             continue;
         };
         let (Some(place), Some(other)) =
@@ -165,6 +165,48 @@ fn one_folder_for_two_machines(
                 sources.reference(*other)
             ),
         ));
+    }
+    for (name, node) in &machines.nodes {
+        let root = Utf8Path::new(node.root.as_str());
+        let host = host_of(node);
+        let mut above = root.ancestors().skip(1);
+        let Some(outer) = above.find_map(|folder| seen.get(&(host, folder))) else {
+            continue;
+        };
+        let (Some(place), Some(other), Some(around)) = (
+            machines.declared.get(name),
+            machines.declared.get(*outer),
+            machines.nodes.get(*outer),
+        ) else {
+            continue;
+        };
+        // What holds no releases deletes none.
+        if !node.is_observed() || !around.is_observed() {
+            continue;
+        }
+        problems.push(Problem::new(
+            *place,
+            format!(
+                "the root of {name}, {}, lies in the root of {outer}, {}, {}: what is sent to {outer} may delete it",
+                node.root,
+                around.root,
+                match host {
+                    Some(_) => "at the same address",
+                    None => "of the controller",
+                }
+            ),
+            format!(
+                "give one of them a `root` that is not in the other's; {outer} is at {}",
+                sources.reference(*other)
+            ),
+        ));
+    }
+}
+
+fn host_of(node: &Node) -> Host<'_> {
+    match node.courier {
+        CourierKind::Ssh | CourierKind::Openssh => Some((node.host(), node.port)),
+        CourierKind::Local | CourierKind::Manifests => None,
     }
 }
 
@@ -285,7 +327,8 @@ fn sources_exist(drafts: &Drafts<'_>, folder: &Utf8Path, problems: &mut Vec<Prob
     }
 }
 
-fn wrong_with(folder: &Utf8Path, path: &str) -> Option<String> {
+/// Why a file of the operator's cannot be read, as far as that is known without reading it.
+pub(super) fn wrong_with(folder: &Utf8Path, path: &str) -> Option<String> {
     let shown = read_error::quoted(path);
     match folder.join(path).metadata() {
         Ok(found) if found.is_file() => None,

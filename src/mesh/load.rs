@@ -78,7 +78,7 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
         return Err(sources.diagnostics(vec![wrong]));
     }
     let before = problems.len();
-    let secrets = read_secrets(&items.secrets, &mut problems);
+    let secrets = read_secrets(&items.secrets, &absolute, &mut problems);
     for problem in problems.iter_mut().skip(before) {
         problem.hidden = true;
     }
@@ -242,6 +242,7 @@ impl Head {
 
 fn read_secrets(
     items: &BTreeMap<&str, Input<'_>>,
+    folder: &Utf8Path,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<SecretName, SecretSource> {
     let mut secrets = BTreeMap::new();
@@ -260,7 +261,23 @@ fn read_secrets(
                 file: Some(path),
                 command: None,
                 env: None,
-            }) => SecretSource::AgeFile(path.0.into()),
+            }) => {
+                if let Some(wrong) = check::wrong_with(folder, &path.0) {
+                    let table = input.table("a secret").ok();
+                    let file = table.and_then(|table| table.get("file"));
+                    // Somebody may have written the secret itself there, so only what is called as such a file is told.
+                    let wrong = match path.0.ends_with(".age") {
+                        true => wrong,
+                        false => "it names no file that is there".to_owned(),
+                    };
+                    problems.push(Problem::new(
+                        file.map_or(input.key, |file| file.place()),
+                        format!("`file` of a secret: {wrong}"),
+                        "it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN",
+                    ));
+                }
+                SecretSource::AgeFile(path.0.into())
+            }
             Some(raw::Secret {
                 file: None,
                 command: Some(command),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::kind::KindError;
 use super::super::missing::missing;
+use super::super::printed::{no_text, print};
 use crate::words::Secret;
 
 /// The longest expression that an error quotes, in bytes.
@@ -111,7 +112,12 @@ pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, 
                 let why = format!("{}: {missing}", error.kind());
                 wrong(&error, Some(Box::new(missing)), why)
             }
-            None => wrong(&error, None, unrendered(&error, source)),
+            None => {
+                // Its values hold passwords, always.
+                let no_text = no_text(&error, source, false);
+                let why = no_text.unwrap_or_else(|| unrendered(&error, source));
+                wrong(&error, None, why)
+            }
         }
     })
 }
@@ -120,6 +126,7 @@ fn engine() -> Environment<'static> {
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_auto_escape_callback(|_| AutoEscape::None);
+    engine.set_formatter(|out, state, value| print(out, state, value, |_| None));
     let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
     if let Ok(syntax) = syntax {
         engine.set_syntax(syntax);
@@ -139,12 +146,13 @@ pub fn quoted<'a>(error: &minijinja::Error, source: &'a str) -> Option<&'a str> 
     error
         .range()
         .and_then(|range| source.get(range))
-        .filter(|text| {
-            text.len() <= LONGEST_QUOTE
-                && text
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "_.|()[], ".contains(c))
-        })
+        .filter(|text| is_quotable(text))
+}
+
+/// Whether an expression of a template is short and holds no quoted text.
+pub(in crate::kinds) fn is_quotable(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.|()[], ".contains(c);
+    text.len() <= LONGEST_QUOTE && text.chars().all(plain)
 }
 
 fn unrendered(error: &minijinja::Error, source: &str) -> String {

@@ -7,11 +7,15 @@ use camino::Utf8Path;
 use crate::cli::phrases::{gossip, list, not_by_our_unit};
 use crate::compose::templates::reads_like_one;
 use crate::delivery::CourierSettings;
-use crate::mesh::{CourierKind, FileContent, FilePath, Mesh};
-use crate::words::NodeName;
+use crate::kinds::Provider;
+use crate::mesh::{CourierKind, FileContent, FilePath, Mesh, SecretSource};
+use crate::words::{Command, NodeName};
 
 /// The ends of names that templates have.
 const TEMPLATE_ENDS: [&str; 3] = ["j2", "jinja", "jinja2"];
+
+/// What stands between commands in a line of shell.
+const SHELL_WORDS: [&str; 7] = ["&&", "||", "|", ";", ">", ">>", "<"];
 
 /// A sentence each.
 pub(super) fn of(folder: &Utf8Path, mesh: &Mesh) -> Vec<String> {
@@ -25,6 +29,56 @@ pub(super) fn of(folder: &Utf8Path, mesh: &Mesh) -> Vec<String> {
         ));
     }
     notes.extend(not_rendered(mesh));
+    notes.extend(like_a_shell(mesh));
+    notes
+}
+
+/// Commands that read like a line of a shell, and are run as they are. No error: a program may be called anything.
+fn like_a_shell(mesh: &Mesh) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut look = |key: &str, of: &str, command: &Command| {
+        let words = command.words();
+        let first = words.first().map_or("", String::as_str);
+        // `find` has a use of its own for `;`.
+        let finds = words.iter().any(|word| word.starts_with("-exec"));
+        let told = if first.contains(char::is_whitespace) {
+            format!("is the program \"{first}\", white space and all")
+        } else if let Some(word) = words
+            .iter()
+            .find(|word| SHELL_WORDS.contains(&word.as_str()) && !finds)
+        {
+            format!("gives `{first}` the word \"{word}\", which no shell reads")
+        } else {
+            return;
+        };
+        notes.push(format!(
+            "`{key}` of {of} {told}: each word stands in quotes of its own, and a line of shell is [\"sh\", \"-c\", \"…\"]"
+        ));
+    };
+    for (name, secret) in &mesh.secrets {
+        if let SecretSource::Command(command) = secret {
+            look("command", &format!("[secrets.{name}]"), command);
+        }
+    }
+    for (name, service) in &mesh.services {
+        let own = [
+            ("test", &service.test),
+            ("apply", &service.apply),
+            ("check", &service.check),
+            ("remove", &service.remove),
+        ];
+        for (key, command) in own {
+            if let Some(command) = command {
+                look(key, name.as_str(), command);
+            }
+        }
+        let provides = service.provides.as_ref();
+        if let Some(Provider::Custom(custom)) = provides.map(|provides| &provides.provider) {
+            let of = format!("[services.{name}.provides]");
+            look("load", &of, &custom.load);
+            look("check", &of, &custom.check);
+        }
+    }
     notes
 }
 
