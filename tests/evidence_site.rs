@@ -223,7 +223,8 @@ fn a_login_that_may_not_read_it_is_told_so_and_becomes_root_where_that_is_declar
     };
     open(controller.site.folder());
     let folder = tempfile::tempdir().unwrap();
-    let login = Login::new(folder.path(), "/bin/sh");
+    // A shell that reads its start-up file also for a command that comes over ssh.
+    let login = Login::new(folder.path(), "/bin/bash");
     controller.declare("ssh", &format!("user = {:?}", login.name));
     let seen = controller.grid(&["evidence", "atlas"], 4).all();
     assert!(seen.contains("its login may not read"), "{seen}");

@@ -399,3 +399,72 @@ fn a_machine_that_was_set_up_anew_shows_another_key_and_once_it_is_trusted_is_se
         .grid(&["status", "--probe", "--exit-code"])
         .exits(0);
 }
+
+/// An agent of the test's own; it ends with the test.
+struct Agent(std::process::Child, std::path::PathBuf);
+
+impl Agent {
+    fn with(keys: &[std::path::PathBuf], socket: std::path::PathBuf) -> Self {
+        let mut agent = std::process::Command::new("ssh-agent");
+        let agent = agent.args(["-D", "-a"]).arg(&socket);
+        let agent = agent.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let this = Self(agent, socket);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !this.1.exists() {
+            assert!(std::time::Instant::now() < end, "the agent does not start");
+            std::thread::yield_now();
+        }
+        for key in keys {
+            let added = std::process::Command::new("ssh-add")
+                .arg("-q")
+                .arg(key)
+                .env("SSH_AUTH_SOCK", &this.1)
+                .status();
+            assert!(added.unwrap().success());
+        }
+        this
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_agent_with_more_keys_than_sshd_takes_is_told_and_the_named_one_is_offered_first() {
+    let field = Field::new();
+    let mut keys: Vec<_> = (0..7)
+        .map(|n| field.another_key(&format!("other{n}"), ""))
+        .collect();
+    keys.push(field.key());
+    let agent = Agent::with(&keys, field.bench.path("agent"));
+    let root = field.sshd.dir.path().join("atlas");
+    field.machine("atlas", "root", &root, "");
+    let named = format!("identity = \"{}\"\n", field.key().display());
+    field.bench.edit(&named, "");
+    field.known(&format!("[127.0.0.2]:%p {}\n", field.host_key()));
+    let push = |code| {
+        let socket = agent.1.to_str().unwrap();
+        let seen = field
+            .bench
+            .grid_with(("SSH_AUTH_SOCK", socket), &["push", "atlas"]);
+        field.told(&seen.exits(code))
+    };
+    let told = push(4);
+    assert!(
+        line(&told, "failed atlas ").contains("keys of the agent were tried"),
+        "{told}"
+    );
+    assert!(to_do_on(&told, "atlas").contains("MaxAuthTries"), "{told}");
+    // The key itself is only in the agent: beside its name lies what tells which it is.
+    let public = format!("{}.pub", field.key().display());
+    fs::copy(public, field.bench.path("mine.pub")).unwrap();
+    field
+        .bench
+        .edit("[nodes.atlas]\n", "[nodes.atlas]\nidentity = \"mine\"\n");
+    push(0);
+    assert!(root.join("current/services/app/a").exists());
+}

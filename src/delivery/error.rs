@@ -19,6 +19,8 @@ pub(super) enum NotLetIn {
     NoFile,
     /// The machine wants none of the keys, and some were an agent's.
     OfAgent,
+    /// The same, and the agent has so many that the machine may have hung up before the right one.
+    OfFullAgent,
     /// The machine wants none of the key files.
     OfFiles,
 }
@@ -36,6 +38,11 @@ impl NotLetIn {
             Self::OfAgent => {
                 "`ssh-add -l` shows what the agent holds: does `authorized_keys` of that login have one of them, and is `user` of the \
                  machine the right login?"
+            }
+            Self::OfFullAgent => {
+                "sshd takes only a few keys of a login (MaxAuthTries, 6 as a rule), and the agent has more: name the right one with \
+                 `identity` of the machine, a file with its .pub beside it, which is then tried first. If it was tried: does `authorized_keys` \
+                 of that login have it, and is `user` of the machine the right login?"
             }
             Self::OfFiles => {
                 "does `authorized_keys` of that login have the key (what stands in its .pub), and is `user` of the machine the right login?"

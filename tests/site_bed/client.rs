@@ -156,9 +156,13 @@ impl Caller {
         read_head(&mut self.0)
     }
 
-    /// Whether the server closes the connection.
+    /// Whether the server closes the connection, within the time that a read may take.
     pub fn is_closed(&mut self) -> bool {
-        matches!(self.0.read(&mut [0; 1]), Ok(0) | Err(_))
+        use io::ErrorKind::{TimedOut, WouldBlock};
+        match self.0.read(&mut [0; 1]) {
+            Ok(n) => n == 0,
+            Err(error) => !matches!(error.kind(), TimedOut | WouldBlock),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ const NOT_THIS: [i32; 2] = [-18, -19];
 const MOST: usize = 20;
 /// A machine that hangs up after so many keys did it because of them, and would again.
 const PATIENCE: usize = 3;
+/// From so many keys of an agent on, a machine may have hung up before the right one (MaxAuthTries of sshd is 6).
+const FEW: usize = 5;
 
 /// Logs in on a connection whose host key was judged. Returns the deadline, put off by what a person took to answer.
 ///
@@ -116,6 +118,8 @@ impl Tried {
     fn why(&self) -> NotLetIn {
         if !self.absent.is_empty() {
             NotLetIn::NoFile
+        } else if self.agent.is_some_and(|keys| keys >= FEW) {
+            NotLetIn::OfFullAgent
         } else if self.agent.is_some_and(|keys| keys > 0) {
             NotLetIn::OfAgent
         } else if self.files.is_empty() && self.encrypted.is_empty() {
