@@ -137,7 +137,14 @@ fn rows_of_another_site_and_values_and_stamps_that_cannot_be_are_dropped_and_cou
         kept.starts_with("grid_provider_ready{grid_provider=\"pool\",grid_site=\"borealis\"} 1 "),
         "{kept}"
     );
-    for (reason, least) in [("site", 1), ("value", 2), ("future", 1), ("old", 1)] {
+    for (reason, least) in [
+        ("site", 1),
+        ("value", 2),
+        ("future", 1),
+        ("old", 1),
+        ("repeated_label", 1),
+        ("not_utf8", 1),
+    ] {
         assert!(
             refused(&site, reason) >= least,
             "{reason}\n{}",
