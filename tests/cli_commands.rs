@@ -194,6 +194,127 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
 }
 
 #[test]
+fn whoever_means_another_command_is_told_which() {
+    let bench = three_machines();
+    bench.edit(
+        "[services.notice]\nnode = \"cygnus\"",
+        "[services.notice]\nnodes = [\"atlas\", \"cygnus\"]",
+    );
+    bench.grid(&["push", "cygnus"]).exits(0);
+    let mut all = String::new();
+    for arguments in [
+        &["push", "accounts/billing"][..],
+        &["unassign", "notice", "cygnus"],
+        &["unassign", "notice", "atlas", "cygnus"],
+        &["unassign", "nope"],
+        &["assign", "nope", "atlas"],
+        &["issue", "accounts/notice"],
+        &["issue", "nope/billing"],
+        &["rotate", "nope/billing"],
+        &["forget", "h9"],
+        &["forget", "cygnus/notice"],
+        &["forget", "cygnus", "notice"],
+    ] {
+        all.push_str(&bench.grid(arguments).exits(2).all());
+    }
+    insta::assert_snapshot!(all, @r#"
+    $ grid push accounts/billing
+    ! error: there is no machine accounts/billing in this mesh
+    ! next: a machine's name has no "/": PROVIDER/CONSUMER names an account, and `grid provisions` lists those
+    [exit 2]
+    $ grid unassign notice cygnus
+    ! error: `grid unassign` takes a service from all of its machines, and from no fewer
+    ! next: `grid assign notice atlas` leaves it there, and takes it from all others
+    [exit 2]
+    $ grid unassign notice atlas cygnus
+    ! error: `grid unassign` takes a service from all of its machines, and from no fewer
+    ! next: `grid unassign notice` takes it from wherever it is
+    [exit 2]
+    $ grid unassign nope
+    ! error: there is no service nope in this mesh
+    ! next: the services of this mesh: accounts, billing, notice; `[services.nope]` in mesh.toml declares another
+    [exit 2]
+    $ grid assign nope atlas
+    ! error: there is no service nope in this mesh
+    ! next: the services of this mesh: accounts, billing, notice; `[services.nope]` in mesh.toml declares another
+    [exit 2]
+    $ grid issue accounts/notice
+    ! error: notice does not consume accounts, so no account on it would be delivered to notice
+    ! next: add accounts to `consumes` of notice, and the next push gives it one; `grid issue accounts/notice --outside` issues one that is handed over by hand
+    [exit 2]
+    $ grid issue nope/billing
+    ! error: there is no provider nope in this mesh
+    ! next: the providers of this mesh: accounts
+    [exit 2]
+    $ grid rotate nope/billing
+    ! error: there is no provider nope in this mesh
+    ! next: the providers of this mesh: accounts
+    [exit 2]
+    $ grid forget h9
+    ! error: the store knows no machine h9
+    ! next: the store knows atlas, borealis, cygnus
+    [exit 2]
+    $ grid forget cygnus/notice
+    ! error: `grid forget` takes one machine, or one @TAG
+    ! next: `grid forget cygnus --service notice` is for a service on cygnus; of several machines, each in a command of its own
+    [exit 2]
+    $ grid forget cygnus notice
+    ! error: `grid forget` takes one machine, or one @TAG
+    ! next: `grid forget cygnus --service notice` is for a service on cygnus; of several machines, each in a command of its own
+    [exit 2]
+    "#);
+    let by_hand = ["issue", "accounts/notice", "--outside"];
+    bench.grid(&by_hand).exits(0);
+    // Who had one may be given it again.
+    bench.grid(&["issue", "accounts/notice"]).exits(0);
+}
+
+#[test]
+fn an_assignment_says_from_where_the_service_is_taken() {
+    let bench = three_machines();
+    let seen = [
+        bench
+            .grid(&["assign", "notice", "atlas", "borealis"])
+            .exits(0),
+        bench
+            .grid(&["assign", "notice", "atlas", "borealis"])
+            .exits(0),
+        bench.grid(&["assign", "notice", "borealis"]).exits(0),
+        bench
+            .grid(&["assign", "notice", "borealis", "cygnus"])
+            .exits(0),
+    ];
+    insta::assert_snapshot!(told(&seen), @"
+    $ grid assign notice atlas borealis
+    assigned notice to atlas, borealis; taken from cygnus
+    behind now: atlas, borealis, cygnus
+    ! next: the next push carries it: `grid push --behind`
+    $ grid assign notice atlas borealis
+    notice is on atlas, borealis already
+    nothing was changed; behind as before: atlas, borealis, cygnus
+    ! next: `grid push --behind` sends to every machine that is behind
+    $ grid assign notice borealis
+    assigned notice to borealis; taken from atlas
+    behind now: atlas, borealis, cygnus
+    ! next: the next push carries it: `grid push --behind`
+    $ grid assign notice borealis cygnus
+    assigned notice to borealis, cygnus
+    behind now: atlas, borealis, cygnus
+    ! next: the next push carries it: `grid push --behind`
+    ");
+    let json = bench
+        .grid(&["assign", "notice", "borealis", "--json"])
+        .exits(0);
+    let again = bench
+        .grid(&["assign", "notice", "borealis", "--json"])
+        .exits(0);
+    let json = [json, again].map(|seen| serde_json::from_slice(seen.raw()).unwrap());
+    support::schema::hold("change", &json);
+    assert_eq!(json[0]["changed"][0]["taken_from"][0], "cygnus");
+    assert_eq!(json[1]["changed"][0]["what"], "already-assigned");
+}
+
+#[test]
 fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     let bench = three_machines();
     bench.grid(&["push", "--all"]).exits(0);

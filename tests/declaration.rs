@@ -701,6 +701,33 @@ file = "hunter2"
 }
 
 #[test]
+fn a_url_is_no_host_and_one_machine_is_no_list() {
+    let text = r#"
+[mesh]
+name = "prod"
+[nodes.a]
+address = "ssh://a"
+[services.broker]
+nodes = "a"
+provides = { kind = "rabbitmq", host = "http://foo:1" }
+"#;
+    insta::assert_snapshot!(errors(text), @r#"
+    mesh.toml:5:11: `address`: a name or an address stands here, without scheme and port
+      5 | address = "ssh://a"
+        |           ^^^^^^^^^
+
+    mesh.toml:7:9: `nodes` has to be a list in brackets, not a text
+      7 | nodes = "a"
+        |         ^^^
+        = write `node = "atlas"`, or `nodes = ["atlas", "@eu"]`
+
+    mesh.toml:8:40: `host`: a name or an address stands here, without scheme and port
+      8 | provides = { kind = "rabbitmq", host = "http://foo:1" }
+        |                                        ^^^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
 fn what_a_service_names_exists() {
     let text = r#"
 [services.broker]

@@ -7,6 +7,9 @@ use crate::words::ServiceName;
 /// What to do where nothing more can be written.
 const NO_SPACE: &str = "is there space left below `root` of the machine?";
 
+/// What a broker says of a vhost that was to be there.
+const NOT_THERE: &str = " is wanted as an existing one, but is not there";
+
 /// Whether the system said so, or a shell that writes: some say only that it could not be done, and one says nothing at all.
 fn is_of_a_full_disk(cause: &str) -> bool {
     const TOLD: [&str; 5] = [
@@ -81,6 +84,17 @@ pub(super) fn hint_of(
                  vhost = \"…\" }} }}` gives this one another name"
             ));
         }
+        FailedStep::Load
+            if output
+                .iter()
+                .any(|line| line.starts_with("vhost ") && line.ends_with(NOT_THERE)) =>
+        {
+            let provider = service?;
+            return Some(format!(
+                "`existing = true` in `consumes = {{ {provider} = … }}` of the consumer, in the declaration, says that it was made by hand: make \
+                 it there, or put `vhost` right; without `existing`, grid makes it"
+            ));
+        }
         FailedStep::Load if output.iter().any(|line| is_foreign(line, "user")) => {
             "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
         }
@@ -149,8 +163,10 @@ mod tests {
         insta::assert_snapshot!(hint(line).unwrap(), @r#"a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = { broker = { existing = true } }` of the consumer takes it as it is; if another mesh made it: `consumes = { broker = { vhost = "…" } }` gives this one another name"#);
         let line = "user prod.billing.1 exists, but without the mark grid.prod.broker";
         insta::assert_snapshot!(hint(line).unwrap(), @"a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go");
+        let line = "vhost billing is wanted as an existing one, but is not there";
+        insta::assert_snapshot!(hint(line).unwrap(), @"`existing = true` in `consumes = { broker = … }` of the consumer, in the declaration, says that it was made by hand: make it there, or put `vhost` right; without `existing`, grid makes it");
         assert_eq!(
-            hint("vhost billing is wanted as an existing one, but is not there"),
+            hint("queue a is wanted as an existing one, but is not there"),
             None
         );
     }

@@ -124,6 +124,9 @@ impl Error {
             What::Mismatch { found, expected } => Problem {
                 help: match self.key.as_deref().and_then(form_of) {
                     Some(form) => Some(format!("write `{form}`")),
+                    None if self.key.as_deref() == Some("nodes") && *expected == LIST => Some(
+                        "write `node = \"atlas\"`, or `nodes = [\"atlas\", \"@eu\"]`".to_owned(),
+                    ),
                     None => (*expected == LIST && found == "a text").then(|| {
                         "write each word in quotes of its own, like [\"a\", \"b\"]".to_owned()
                     }),

@@ -84,10 +84,11 @@ pub struct RotateArguments {
 pub(super) fn issue(context: &mut Context, arguments: &IssueArguments) -> crate::cli::Result {
     let mut writing = context.writing("issue", Duration::ZERO)?;
     let mesh = &writing.loaded.mesh;
+    let known = existing(&writing.state.provisions);
     let ids = choose(
         &arguments.accounts,
         &issuable(mesh, &writing.state.provisions),
-        |id| may_be_issued(mesh, id, arguments.outside),
+        |id| may_be_issued(mesh, &known, id, arguments.outside),
     )?;
     let era = writing.state.era;
     let mut changed = Vec::new();
@@ -255,8 +256,14 @@ fn issuable(mesh: &Mesh, provisions: &Provisions) -> BTreeSet<ProvisionId> {
     declared.chain(existing(provisions)).collect()
 }
 
-/// Refuses an account that nobody could have meant.
-fn may_be_issued(mesh: &Mesh, id: &ProvisionId, outside: bool) -> Result<(), CommandError> {
+/// Refuses an account that nobody could have meant: a service of the mesh is given only what it is declared to consume, or had
+/// before.
+fn may_be_issued(
+    mesh: &Mesh,
+    known: &BTreeSet<ProvisionId>,
+    id: &ProvisionId,
+    outside: bool,
+) -> Result<(), CommandError> {
     is_provider(mesh, &BTreeSet::new(), id)?;
     if outside {
         return Ok(());
@@ -265,5 +272,16 @@ fn may_be_issued(mesh: &Mesh, id: &ProvisionId, outside: bool) -> Result<(), Com
         error.hint(format!(
             "`grid issue {id} --outside` issues an account for a consumer outside the mesh"
         ))
-    })
+    })?;
+    if mesh.declares(&id.provider, &id.consumer) || known.contains(id) {
+        return Ok(());
+    }
+    let (provider, consumer) = (&id.provider, &id.consumer);
+    Err(CommandError::usage(format!(
+        "{consumer} does not consume {provider}, so no account on it would be delivered to {consumer}"
+    ))
+    .hint(format!(
+        "add {provider} to `consumes` of {consumer}, and the next push gives it one; `grid issue {id} --outside` issues one that is handed over \
+         by hand"
+    )))
 }

@@ -1,17 +1,19 @@
 //! `grid assign` and `grid unassign`: they edit the declaration. `assign` mints, so that the provider is behind
 //! from that moment on and whatever push comes next tells it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::change::{name, tell};
-use crate::cli::context::{Context, Writing};
+use crate::cli::context::{Context, Writing, some_of};
+use crate::cli::exit::CommandError;
 use crate::cli::view::Changed;
-use crate::mesh::{Selector, set_nodes};
+use crate::mesh::{EditError, Mesh, Selector, nearest, set_nodes};
 use crate::provision;
 use crate::store::{Change, Store as _, SystemChance};
-use crate::words::ServiceName;
+use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid assign`.
 #[derive(Debug, Args)]
@@ -47,6 +49,9 @@ impl AssignArguments {
 pub struct UnassignArguments {
     /// The service
     service: String,
+    // Named by whoever means some of its machines; refused with what does that.
+    #[arg(hide = true)]
+    nodes: Vec<String>,
 }
 
 pub(super) fn assign(context: &mut Context, arguments: &AssignArguments) -> crate::cli::Result {
@@ -61,15 +66,15 @@ pub(super) fn assign(context: &mut Context, arguments: &AssignArguments) -> crat
         .collect();
     // A misspelt name is told before the store is opened.
     let (folder, loaded) = context.load()?;
+    is_declared(&loaded.mesh, &service)?;
     context.choose(&folder, &loaded.mesh, &arguments.nodes)?;
     let mut writing = context.writing("assign", Duration::ZERO)?;
+    let before = nodes_of(&writing.loaded.mesh, &service);
+    let text_before = writing.loaded.digest;
     writing.loaded = set_nodes(&writing.folder, &service, &selectors)?;
     let mesh = &writing.loaded.mesh;
-    let nodes = mesh
-        .services
-        .get(&service)
-        .map(|service| service.nodes.clone())
-        .unwrap_or_default();
+    let nodes = nodes_of(mesh, &service);
+    let is_as_before = writing.loaded.digest == text_before;
     let wanted: Vec<_> = provision::wanted_by(mesh, &writing.state.provisions, &nodes)
         .into_iter()
         .filter(|id| id.consumer == service)
@@ -81,9 +86,14 @@ pub(super) fn assign(context: &mut Context, arguments: &AssignArguments) -> crat
         era,
         &mut SystemChance,
     );
-    let mut changed = vec![Changed::Assigned {
-        service: service.clone(),
-        nodes,
+    let service = service.clone();
+    let mut changed = vec![match is_as_before {
+        true => Changed::AlreadyAssigned { service, nodes },
+        false => Changed::Assigned {
+            service,
+            taken_from: before.difference(&nodes).cloned().collect(),
+            nodes,
+        },
     }];
     let mut changes = Vec::new();
     for id in wanted {
@@ -102,14 +112,66 @@ pub(super) fn assign(context: &mut Context, arguments: &AssignArguments) -> crat
 
 pub(super) fn unassign(context: &mut Context, arguments: &UnassignArguments) -> crate::cli::Result {
     let service = name(&arguments.service, ServiceName::new)?;
+    if !arguments.nodes.is_empty() {
+        return Err(from_some(context, &service, &arguments.nodes)?);
+    }
     let mut writing = context.writing("unassign", Duration::ZERO)?;
-    let before = writing.loaded.mesh.services.get(&service);
-    let nodes = before
-        .map(|service| service.nodes.clone())
-        .unwrap_or_default();
+    is_declared(&writing.loaded.mesh, &service)?;
+    let nodes = nodes_of(&writing.loaded.mesh, &service);
     writing.loaded = set_nodes(&writing.folder, &service, &[])?;
     let changed = vec![Changed::Unassigned { service, nodes }];
     finish(context, writing, Vec::new(), changed)
+}
+
+/// Why a service is not taken from some of its machines, and what does that.
+fn from_some(
+    context: &mut Context,
+    service: &ServiceName,
+    named: &[String],
+) -> Result<CommandError, CommandError> {
+    let (folder, loaded) = context.load()?;
+    is_declared(&loaded.mesh, service)?;
+    let named = context.choose(&folder, &loaded.mesh, named)?;
+    let nodes = nodes_of(&loaded.mesh, service);
+    let stay: Vec<&str> = nodes.difference(&named).map(NodeName::as_str).collect();
+    let error = CommandError::usage(
+        "`grid unassign` takes a service from all of its machines, and from no fewer",
+    );
+    Ok(error.hint(match stay.is_empty() {
+        true => format!("`grid unassign {service}` takes it from wherever it is"),
+        false => format!(
+            "`grid assign {service} {}` leaves it there, and takes it from all others",
+            stay.join(" ")
+        ),
+    }))
+}
+
+/// Refuses a service that the mesh does not have, with what it has.
+fn is_declared(mesh: &Mesh, service: &ServiceName) -> Result<(), CommandError> {
+    if mesh.services.contains_key(service) {
+        return Ok(());
+    }
+    let nearest = nearest(
+        service.as_str(),
+        mesh.services.keys().map(ServiceName::as_str),
+    );
+    let hint = nearest.is_none().then(|| match mesh.services.is_empty() {
+        true => format!("`[services.{service}]` in mesh.toml declares it"),
+        false => format!(
+            "the services of this mesh: {}; `[services.{service}]` in mesh.toml declares another",
+            some_of(mesh.services.keys())
+        ),
+    });
+    let name = service.clone();
+    let error = EditError::UnknownService { name, nearest }.into();
+    Err(hint.into_iter().fold(error, CommandError::hint))
+}
+
+fn nodes_of(mesh: &Mesh, service: &ServiceName) -> BTreeSet<NodeName> {
+    let service = mesh.services.get(service);
+    service
+        .map(|service| service.nodes.clone())
+        .unwrap_or_default()
 }
 
 fn finish(

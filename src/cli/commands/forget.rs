@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::change::{name, tell};
-use crate::cli::context::{Context, Writing};
+use crate::cli::context::{Context, Writing, some_of};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases::list;
 use crate::cli::view::Changed;
@@ -31,6 +31,9 @@ use crate::words::{NodeName, ServiceName};
 pub struct Arguments {
     /// The machine, or @TAG for all that carry a tag
     node: String,
+    // Named by whoever means a service; refused with what does that.
+    #[arg(hide = true)]
+    more: Vec<String>,
     /// Only this service on it
     #[arg(long)]
     service: Option<String>,
@@ -45,6 +48,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         .as_deref()
         .map(|text| name(text, ServiceName::new))
         .transpose()?;
+    is_one_machine(&arguments.node, &arguments.more)?;
     let mut writing = context.writing("forget", Duration::ZERO)?;
     let known = known(context, &writing, &arguments.node)?;
     let names = list(known.iter().map(|(node, _)| node));
@@ -103,6 +107,23 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     )
 }
 
+/// Refuses more than one name, with how a service on a machine is named.
+fn is_one_machine(node: &str, more: &[String]) -> Result<(), CommandError> {
+    let (node, service) = match (node.split_once('/'), more) {
+        (None, []) => return Ok(()),
+        (Some((node, service)), []) => (node, service),
+        (_, [service, ..]) => (node, service.as_str()),
+    };
+    let error = CommandError::usage("`grid forget` takes one machine, or one @TAG");
+    let is_named = NodeName::new(node).is_ok() && ServiceName::new(service).is_ok();
+    Err(match is_named {
+        true => error.hint(format!(
+            "`grid forget {node} --service {service}` is for a service on {node}; of several machines, each in a command of its own"
+        )),
+        false => error,
+    })
+}
+
 /// What is known of the machines that are named, of at least one. One of which nothing is known cannot be forgotten.
 fn known(
     context: &Context,
@@ -141,9 +162,12 @@ fn known(
     let suggestion = nearest(text, names)
         .map(|name| format!("; did you mean {name}?"))
         .unwrap_or_default();
-    Err(CommandError::usage(format!(
-        "the store knows no machine {text}{suggestion}"
-    )))
+    let error = CommandError::usage(format!("the store knows no machine {text}{suggestion}"));
+    Err(match (suggestion.is_empty(), state.fleet.is_empty()) {
+        (false, _) => error,
+        (true, true) => error.hint("nothing was sent to any machine yet"),
+        (true, false) => error.hint(format!("the store knows {}", some_of(state.fleet.keys()))),
+    })
 }
 
 /// Without the places where it lay before it was sent to where it is now.

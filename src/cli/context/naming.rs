@@ -56,6 +56,12 @@ impl Context {
 
     /// What to type where there is no machine of that name: a service may have been meant.
     fn instead_of(&self, mesh: &Mesh, name: &str, has_suggestion: bool) -> Option<String> {
+        if name.contains('/') {
+            return Some(
+                "a machine's name has no \"/\": PROVIDER/CONSUMER names an account, and `grid provisions` lists those"
+                    .to_owned(),
+            );
+        }
         if let Some(service) = mesh.services.get(name) {
             if service.nodes.is_empty() {
                 return Some(format!(
@@ -107,7 +113,7 @@ impl Context {
 }
 
 /// The first of many names.
-fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
+pub(in crate::cli) fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
     const SHOWN_MOST: usize = 12;
     let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
     let more = names.len().saturating_sub(SHOWN_MOST);

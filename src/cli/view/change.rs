@@ -37,6 +37,16 @@ pub enum Changed {
         service: ServiceName,
         /// Where.
         nodes: BTreeSet<NodeName>,
+        /// Where it was before and is no more.
+        #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+        taken_from: BTreeSet<NodeName>,
+    },
+    /// A service was on exactly these machines before: nothing was changed.
+    AlreadyAssigned {
+        /// Which.
+        service: ServiceName,
+        /// Where.
+        nodes: BTreeSet<NodeName>,
     },
     /// A service is on no machine, in the declaration.
     Unassigned {
@@ -174,7 +184,8 @@ impl ChangeView {
     #[must_use]
     pub fn is_no_change(&self) -> bool {
         let was_so = |changed: &Changed| match changed {
-            Changed::AlreadyIssued { .. }
+            Changed::AlreadyAssigned { .. }
+            | Changed::AlreadyIssued { .. }
             | Changed::AlreadyRevoked { .. }
             | Changed::NotHeld { .. }
             | Changed::LockFree => true,
@@ -189,8 +200,19 @@ impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |nodes: &BTreeSet<NodeName>| crate::cli::phrases::list(nodes);
         match self {
-            Self::Assigned { service, nodes } => {
-                write!(f, "assigned {service} to {}", names(nodes))
+            Self::Assigned {
+                service,
+                nodes,
+                taken_from,
+            } => {
+                write!(f, "assigned {service} to {}", names(nodes))?;
+                match taken_from.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; taken from {}", names(taken_from)),
+                }
+            }
+            Self::AlreadyAssigned { service, nodes } => {
+                write!(f, "{service} is on {} already", names(nodes))
             }
             Self::Unassigned { service, nodes } if nodes.is_empty() => {
                 write!(f, "{service} was on no machine already")

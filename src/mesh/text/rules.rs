@@ -31,6 +31,9 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_HOST {
         return Err(format!("at most {LONGEST_HOST} characters"));
     }
+    if text.contains("://") {
+        return Err("a name or an address stands here, without scheme and port".into());
+    }
     if text.contains('[') || text.contains(']') {
         return Err("an IPv6 address stands without brackets".into());
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cli::commands::change::name;
+use crate::cli::context::some_of;
 use crate::cli::exit::CommandError;
 use crate::mesh::{Mesh, nearest};
 use crate::provision::ProvisionId;
@@ -43,11 +44,16 @@ pub(super) fn is_provider(
         .values()
         .filter(|service| service.provides.is_some());
     let names = declared.map(|service| &service.name);
-    is_among(
-        "provider",
-        &id.provider,
-        names.chain(known.iter().map(|id| &id.provider)).collect(),
-    )
+    let names: BTreeSet<&ServiceName> = names.chain(known.iter().map(|id| &id.provider)).collect();
+    is_among("provider", &id.provider, names.clone()).map_err(|error| {
+        let others = names.iter().map(|name| name.as_str());
+        match nearest(id.provider.as_str(), others) {
+            None if !names.is_empty() => {
+                error.hint(format!("the providers of this mesh: {}", some_of(names)))
+            }
+            _ => error,
+        }
+    })
 }
 
 pub(super) fn is_consumer(
