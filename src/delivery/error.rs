@@ -37,7 +37,8 @@ impl NotLetIn {
             }
             Self::OfAgent => {
                 "`ssh-add -l` shows what the agent holds: does `authorized_keys` of that login have one of them, and is `user` of the \
-                 machine the right login?"
+                 machine the right login? If so, sshd's log there says why: the account is locked, or others may write `authorized_keys` or a \
+                 folder above it"
             }
             Self::OfFullAgent => {
                 "sshd takes only a few keys of a login (MaxAuthTries, 6 as a rule), and the agent has more: name the right one with \
@@ -45,7 +46,8 @@ impl NotLetIn {
                  of that login have it, and is `user` of the machine the right login?"
             }
             Self::OfFiles => {
-                "does `authorized_keys` of that login have the key (what stands in its .pub), and is `user` of the machine the right login?"
+                "does `authorized_keys` of that login have the key (what stands in its .pub), and is `user` of the machine the right login? \
+                 If so, sshd's log there says why: the account is locked, or others may write `authorized_keys` or a folder above it"
             }
         }
     }
