@@ -430,7 +430,7 @@ fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
         bench.grid(&["status", "cygnus"]).exits(0),
         bench.grid(&["push", "zeus"]).exits(2),
     ];
-    insta::assert_snapshot!(told(&seen), @r#"
+    insta::assert_snapshot!(told(&seen), @"
     $ grid push cygnus
     ! error: cygnus left the declaration, and may still hold what it was sent; it was last reached at cygnus
     ! next: `grid forget cygnus` takes it as gone, once it is; to send to it again, declare it again
@@ -443,12 +443,12 @@ fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
     try  last push 1
     cygnus  undeclared   last reached at cygnus
     1 machine: 1 undeclared
-    ! next: `grid forget cygnus` takes cygnus as gone, once it is; if it lives, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
+    ! next: once cygnus is gone, or holds no service any more, `grid forget cygnus` has it named no more; if it lives and holds some, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
     $ grid push zeus
     ! error: there is no machine zeus in this mesh
     ! next: the machines of this mesh: atlas, borealis; `[nodes.zeus]` in mesh.toml declares another
     [exit 2]
-    "#);
+    ");
 }
 
 #[test]
@@ -1259,7 +1259,7 @@ fn a_machine_that_is_declared_elsewhere_is_not_said_to_be_gone() {
     );
     let pushed = next(&[bench.grid(&["push", "cygnus"]).exits(4)]);
     for told in [
-        "! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at ",
+        "! next: cygnus is declared elsewhere than it was last reached: if that is right, the next push asks there, and goes on; if it is wrong, put its `address` or `root` right; if the machine at ",
         " is gone, `grid forget cygnus` takes it as gone",
     ] {
         assert!(pushed.contains(told), "{pushed}");

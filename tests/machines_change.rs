@@ -79,15 +79,15 @@ fn a_machine_below_another_root_is_uncertain_and_is_sent_all_of_it_there() {
         "root = \"machines/cygnus/elsewhere\"",
     );
     let status = bench.grid(&["status", "--exit-code", "cygnus"]).exits(6);
-    insta::assert_snapshot!(status.all(), @r#"
+    insta::assert_snapshot!(status.all(), @"
     $ grid status --exit-code cygnus
     try  last push 2
     cygnus  uncertain    last reached at cygnus:[DIR]/mesh/machines/cygnus/grid
     1 machine: 1 uncertain
-    ! next: cygnus is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at cygnus:[DIR]/mesh/machines/cygnus/grid is gone, `grid forget cygnus` takes it as gone
+    ! next: cygnus is declared elsewhere than it was last reached: if that is right, the next push asks there, and goes on; if it is wrong, put its `address` or `root` right; if the machine at cygnus:[DIR]/mesh/machines/cygnus/grid is gone, `grid forget cygnus` takes it as gone
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]
-    "#);
+    ");
     let pushed = bench.grid(&["push", "--behind"]).exits(0);
     assert!(holds_a_release(&bench, "machines/cygnus/elsewhere"));
     // What lies at the other place is named until somebody says that it is gone.
@@ -145,7 +145,7 @@ fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
     moved       borealis  it may still hold what it was sent at borealis:[DIR]/mesh/machines/borealis/grid, where it was last reached
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: borealis: `root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by `become = "sudo"`
-    ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
+    ! next: borealis is declared elsewhere than it was last reached: if that is right, the next push asks there, and goes on; if it is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
     ! next: mend what is wrong on borealis, then `grid push --behind` finishes this
     [exit 4]
     $ grid status --exit-code borealis
@@ -153,7 +153,7 @@ fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
     borealis  uncertain    nothing was delivered yet where it is declared now; push 3: failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory; last reached at borealis:[DIR]/mesh/machines/borealis/grid
     1 machine: 1 uncertain
     ! next: borealis: `root` of the machine, in the declaration, names that folder; its login must be able to write there, or be made root by `become = "sudo"`
-    ! next: borealis is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
+    ! next: borealis is declared elsewhere than it was last reached: if that is right, the next push asks there, and goes on; if it is wrong, put its `address` or `root` right; if the machine at borealis:[DIR]/mesh/machines/borealis/grid is gone, `grid forget borealis` takes it as gone
     ! next: `grid push --behind` sends to every machine that is behind
     [exit 6]
     $ grid push --behind

@@ -270,16 +270,16 @@ pub(super) fn ends_left_behind(node: &NodeName, places: &[String]) -> String {
 /// What to do about a machine that left the declaration and was not emptied.
 pub(super) fn undeclared(node: &NodeName) -> String {
     format!(
-        "`grid forget {node}` takes {node} as gone, once it is; if it lives, declare it again, give its services another `node` or none, and \
-         push: that has it let go of all that it holds"
+        "once {node} is gone, or holds no service any more, `grid forget {node}` has it named no more; if it lives and holds some, declare it \
+         again, give its services another `node` or none, and push: that has it let go of all that it holds"
     )
 }
 
 /// What to do about a machine that is declared elsewhere than it was last reached.
 pub(super) fn elsewhere(node: &NodeName, place: &str) -> String {
     format!(
-        "{node} is declared elsewhere than it was last reached: if that is wrong, put its `address` or `root` right; if the machine \
-         at {place} is gone, `grid forget {node}` takes it as gone"
+        "{node} is declared elsewhere than it was last reached: if that is right, the next push asks there, and goes on; if it is wrong, put its \
+         `address` or `root` right; if the machine at {place} is gone, `grid forget {node}` takes it as gone"
     )
 }
 

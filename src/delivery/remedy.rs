@@ -76,6 +76,10 @@ pub(super) fn hint_of(
         {
             "something that grid did not put there stands in the way: move it away on the machine, or give the file another path"
         }
+        FailedStep::Install if is_told("Permission denied") => {
+            "a file with an absolute path is installed by the machine's login, which may not write there: `become = \"sudo\"` of the machine \
+             makes it root"
+        }
         FailedStep::Load if output.iter().any(|line| is_foreign(line, "vhost")) => {
             let provider = service?;
             return Some(format!(

@@ -68,7 +68,7 @@ pub struct Touched {
     /// What to type or to do next, where the failure said so; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The last lines that the step printed which failed; at most 5 of at most 500 characters.
+    /// The last lines that the step printed which failed; at most 20 of at most 500 characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<String>,
     /// Of a machine that was fenced: what it held instead.
@@ -78,7 +78,7 @@ pub struct Touched {
 
 impl Touched {
     /// So many lines of what a failed step printed are kept.
-    const LINES: usize = 5;
+    const LINES: usize = 20;
 
     /// Of a machine of which nothing else is to be kept.
     #[must_use]

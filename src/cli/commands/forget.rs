@@ -56,7 +56,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         None if arguments.left_behind => {
             format!("Take what {names} was sent at another address or root as gone?")
         }
-        None => format!("Take {names} as gone, with all that it holds?"),
+        None => format!(
+            "Take {names} as gone, with all that is there? One that lives is fenced then (exit 8); to empty it, take its services off \
+             and push first."
+        ),
         Some(service) => format!("Take {service} as gone from {names}?"),
     };
     let mut changes = Vec::new();
@@ -77,6 +80,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
             None => {
                 return Err(CommandError::usage(
                     "this cannot be taken back, and nobody can be asked here: say --yes",
+                )
+                .hint(
+                    "to forget is for what is gone: a machine that lives is fenced then (exit 8). One that is to be emptied loses its services \
+                     (`grid unassign`) and is pushed first",
                 ));
             }
         }
