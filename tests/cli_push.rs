@@ -336,7 +336,7 @@ fn no_secret_is_written_anywhere_in_the_clear_but_where_it_must_be() {
 }
 
 #[test]
-fn a_provider_that_only_takes_its_files_is_not_said_to_have_loaded_its_list() {
+fn what_a_provider_loads_is_told_apart_from_what_it_applies() {
     let bench = all_current();
     bench.edit(
         "[services.accounts.provides]",
@@ -352,12 +352,12 @@ fn a_provider_that_only_takes_its_files_is_not_said_to_have_loaded_its_list() {
         .into_iter()
         .find(|event| event["event"] == "sent");
     let applied_view = &sent.unwrap()["applied"];
-    assert_eq!(applied_view["loaded"], serde_json::json!([]));
+    assert_eq!(applied_view["loaded"], serde_json::json!(["accounts"]));
     assert_eq!(applied_view["applied"], serde_json::json!(["accounts"]));
-    insta::assert_snapshot!(told(&[applied, loaded]), @r#"
+    insta::assert_snapshot!(told(&[applied, loaded]), @"
     $ grid push --behind
     try  push 2  maria@lap3
-    round 0  atlas     flushed  command of accounts changed: apply    sent [TIME] s, applied accounts
+    round 0  atlas     flushed  command of accounts changed: apply    sent [TIME] s, loaded accounts, applied accounts
     done: 1 machine sent, 0 failed, 2 already current
     $ grid push --behind
     try  push 3  maria@lap3
@@ -365,16 +365,22 @@ fn a_provider_that_only_takes_its_files_is_not_said_to_have_loaded_its_list() {
     round 1  borealis  flushed  billing gets generation 2 of accounts  sent [TIME] s, check ok
     round 2  atlas     flushed  grants of accounts: -billing (generation 1)  sent [TIME] s, loaded accounts
     done: 2 machines sent, 0 failed, 1 already current
-    "#);
+    ");
 }
 
 #[test]
 fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
     let bench = all_current();
-    let script = bench.read("accounts.sh");
+    bench.edit(
+        "node = \"atlas\"\n",
+        "node = \"atlas\"\nlimits = { test = \"10s\" }\n",
+    );
     let edited_by_hand = |n: u32| {
         bench.file("machines/atlas/accounts", "");
-        bench.file("accounts.sh", &format!("{script}# {n}\n"));
+        bench.edit(
+            &format!("test = \"{}s\"", 9 + n),
+            &format!("test = \"{}s\"", 10 + n),
+        );
     };
     edited_by_hand(1);
     let flushed = bench.grid(&["push", "cygnus"]).exits(0);
@@ -385,21 +391,21 @@ fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
     assert_eq!(bench.read("machines/atlas/accounts").lines().count(), 1);
     let history = bench.grid(&["history", "3"]).exits(0);
     let again = bench.grid(&["push", "atlas"]).exits(0);
-    insta::assert_snapshot!(told(&[flushed, dry, named, history, again]), @r#"
+    insta::assert_snapshot!(told(&[flushed, dry, named, history, again]), @"
     $ grid push cygnus
     try  push 2  maria@lap3
-    round 1  atlas     flushed  1 file of accounts changed            sent [TIME] s
+    round 1  atlas     flushed  settings of accounts changed: time limits  sent [TIME] s
     contact  cygnus    named    verified, nothing to mend
     done: 1 machine sent, 0 failed, 2 already current
     $ grid push atlas --dry-run
     try  dry run of push 3  maria@lap3
-    round 0  atlas     named    1 file of accounts changed            would be sent 1 file, 1.1 KiB
+    round 0  atlas     named    settings of accounts changed: time limits  would be sent, no file that it lacks
     contact  atlas     named    would be verified and checked
     dry run: 1 machine to send, 0 failed, 2 already current
     ! nothing was minted, sent or written
     $ grid push atlas
     try  push 3  maria@lap3
-    round 0  atlas     named    1 file of accounts changed            sent [TIME] s
+    round 0  atlas     named    settings of accounts changed: time limits  sent [TIME] s
     contact  atlas     named    mended, loaded accounts
              accounts: it did not admit exactly its list
     done: 1 machine sent, 0 failed, 2 already current
@@ -410,7 +416,7 @@ fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
     try  push 4  maria@lap3
     contact  atlas     named    verified, nothing to mend
     done: 0 machines sent, 0 failed, 3 already current
-    "#);
+    ");
 }
 
 #[test]

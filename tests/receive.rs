@@ -41,6 +41,7 @@ under_every_shell!(
     a_provider_that_leaves_is_told_to_admit_nobody_first,
     a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_back,
     what_was_said_to_be_gone_goes_whatever_its_remove_says,
+    a_provider_whose_own_file_changes_loads_its_list_after_it_took_that,
     a_provider_that_runs_is_told_before_it_is_applied,
     a_check_is_repeated_until_it_holds,
     a_dead_holder_of_the_lock_is_taken_over_and_a_live_one_is_not,
@@ -205,7 +206,7 @@ fn what_was_loaded_is_told_apart_from_what_took_its_files(shell: Shell) {
     let told = |applied: grid::delivery::Applied| (applied.loaded.len(), applied.applied.len());
     assert_eq!(told(bed.applied(&[first])), (1, 1));
     assert_eq!(told(bed.applied(&[listed])), (1, 0));
-    assert_eq!(told(bed.applied(std::slice::from_ref(&edited))), (0, 1));
+    assert_eq!(told(bed.applied(std::slice::from_ref(&edited))), (1, 1));
     fs::write(bed.state().join("broker.list"), "somebody else").unwrap();
     let applied = bed.applied(&[edited]);
     assert_eq!(applied.loaded, [name("broker")]);
@@ -835,6 +836,48 @@ fn a_provider_that_goes_on_elsewhere_is_told_nothing_when_it_leaves_or_is_put_ba
     assert_eq!(bed.log(), ["load other", "remove other", "remove broker"]);
     assert_eq!(list(&bed, "broker"), "app");
     assert_eq!(list(&bed, "other"), "nobody\n");
+}
+
+fn a_provider_whose_own_file_changes_loads_its_list_after_it_took_that(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let list = bed.state().join("broker.list");
+    let broker = |script: &str, bed: &Bed| {
+        let broker = service("broker")
+            .file("load.sh", script)
+            .grants(&["app"], bed);
+        broker
+            .without("load")
+            .command("load", "sh ./load.sh")
+            .logged(bed)
+    };
+    let loads = |bed: &Bed| {
+        let state = bed.state().display().to_string();
+        format!("cat >'{state}/broker.list'; echo load broker >>'{state}/log'")
+    };
+    let well = loads(&bed);
+    bed.applied(&[broker(&well, &bed)]);
+    bed.log();
+    let applied = bed.applied(&[broker(&format!("{well}\n"), &bed)]);
+    assert_eq!(applied.loaded, [name("broker")]);
+    assert_eq!(bed.log(), ["apply broker", "check broker", "load broker"]);
+    // A script that fails is found by the send that brings it, and the one that worked is put back. The list is no newer one.
+    let (failure, kept) = bed.rolled_back(&[broker("exit 4", &bed)]);
+    assert_eq!(
+        (failure.step, failure.cause.as_str()),
+        (FailedStep::Load, "it exited with 4")
+    );
+    assert!(kept.is_empty(), "{kept:?}");
+    assert_eq!(
+        bed.read("services/broker/load.sh").unwrap(),
+        format!("{well}\n")
+    );
+    assert_eq!(fs::read_to_string(&list).unwrap(), "app");
+    // So where it loads, and something after it fails.
+    let mut ill = service("app").command("check", "exit 1").limit(1);
+    ill.binds = vec!["broker"];
+    let (_, kept) = bed.rolled_back(&[broker(&well, &bed), ill]);
+    assert!(kept.is_empty(), "{kept:?}");
+    assert_eq!(fs::read_to_string(&list).unwrap(), "app");
 }
 
 fn what_was_said_to_be_gone_goes_whatever_its_remove_says(shell: Shell) {

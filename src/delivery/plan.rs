@@ -134,8 +134,9 @@ pub fn left_alone(
         };
         let (before, now) = (marks(name, before), marks(name, service));
         let has_list = now.has('l');
-        let loads = has_list && (before.loads != now.loads || is_loaded(name));
-        let checks = loads || before.applies != now.applies || before.others != now.others;
+        let applies = before.applies != now.applies;
+        let loads = has_list && (before.loads != now.loads || applies || is_loaded(name));
+        let checks = loads || applies || before.others != now.others;
         if (has_list && !loads) || (now.has('c') && !checks) {
             left.unverified.insert(name.clone());
         }
@@ -279,16 +280,13 @@ mod tests {
         );
         let list: &[&str] = &["commands/broker/load=l", "services/broker/grants.txt="];
         assert_eq!(left([list, web], [broker, web], false), ["web", "web"]);
-        // It takes its files, and its list is not loaded.
+        // It takes its files, and its list is loaded after that.
         let files: &[&str] = &[
             "commands/broker/load=l",
             "services/broker/a=1",
             "services/broker/grants.txt=web",
         ];
-        assert_eq!(
-            left([broker, web], [files, web], false),
-            ["broker web", "web"]
-        );
+        assert_eq!(left([broker, web], [files, web], false), ["web", "web"]);
         let edited: &[&str] = &["commands/web/check=c", "services/web/a=2"];
         assert_eq!(
             left([broker, web], [broker, edited], false),

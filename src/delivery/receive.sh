@@ -667,7 +667,7 @@ forward() {
 			w_load=$d_load w_apply=$d_apply w_other=$d_other
 		fi
 		service "$line"
-		loads=0 applies=0 checks=0
+		loads=0 applies=0 checks=0 reloads=0
 		[ "$all" = 0 ] && [ "$w_load" = "$d_load" ] && ! there "$root/lists/$old/$s" || loads=1
 		[ "$all" = 0 ] && [ "$w_apply" = "$d_apply" ] || applies=1
 		[ "$w_other" = "$d_other" ] || checks=1
@@ -676,6 +676,8 @@ forward() {
 			applies=1
 			mended "$s: a file of it was not as sent"
 		}
+		# What loads the list may be one of its files, and what is loaded may not outlive a changed one.
+		[ $applies$loads = 10 ] && does l && reloads=1
 		# A provider that runs is told first, so that a failing apply does not keep somebody from being shut out.
 		# One that may not run yet is started first.
 		[ $loads = 1 ] && [ "$was" ] && [ "$all" = 0 ] && { forward_load || return 1; }
@@ -684,6 +686,7 @@ forward() {
 			apply "$digest" "$root/current" && check "$digest" "$root/current" || return 1
 		fi
 		[ $loads = 1 ] && { [ -z "$was" ] || [ "$all" = 1 ]; } && { forward_load || return 1; }
+		[ $reloads = 0 ] || forward_reload || return 1
 		if [ $applies = 0 ] && [ "$loads$checks" != 00 ]; then check "$digest" "$root/current" || return 1; fi
 		[ $applies = 0 ] || tell "applied $s"
 	done
@@ -705,11 +708,15 @@ forward() {
 	tidy
 }
 forward_load() {
+	forward_reload || return 1
+	loaded="$loaded $s"
+}
+# The same, of a list that is no newer than the one before, so that nothing of it stays if the rest is put back.
+forward_reload() {
 	t_load="$t_load $s"
 	load "$digest" "$root/current" || return 1
 	# It fails where nobody listens any more.
-	tell "loaded $s"
-	loaded="$loaded $s"
+	tell "loaded $s" || :
 }
 # Keeps the current release and the one before it, and no newer lists but those of the current one. From a machine that holds no
 # service any more the one before goes too: nothing goes back to it, and its secrets would stay.

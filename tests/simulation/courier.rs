@@ -690,13 +690,21 @@ impl Courier<'_> {
     fn lists_left_alone(&mut self, node: &NodeName, wanted: &Manifest) -> BTreeSet<ServiceName> {
         let machine = self.floor.machine(node);
         let held = machine.release.iter().flat_map(|held| &held.services);
-        let list = |name: &ServiceName, service: &ServiceManifest| {
-            service.grant_file(name).map(|file| file.sha256)
+        // Its list, and what it takes: if either changes, the list is loaded.
+        let loaded_for = |name: &ServiceName, service: &ServiceManifest| {
+            let list = service.grant_file(name)?;
+            let commands = ["load", "verify", "test", "check", "remove", "empty"];
+            let commands = commands.map(|step| format!("commands/{name}/{step}"));
+            let own = service.files.iter().filter(|file| {
+                file.path != list.path && !commands.iter().any(|path| file.path.as_str() == path)
+            });
+            let own: Vec<_> = own.map(|file| (file.path.clone(), file.sha256)).collect();
+            Some((list.sha256, own))
         };
         held.filter(|(name, service)| {
-            let before = list(name, service);
+            let before = loaded_for(name, service);
             let new = wanted.services.get(*name);
-            let after = new.and_then(|service| list(name, service));
+            let after = new.and_then(|service| loaded_for(name, service));
             before.is_some() && before == after && !machine.lists.contains_key(*name)
         })
         .map(|(name, _)| name.clone())
