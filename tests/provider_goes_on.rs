@@ -81,6 +81,27 @@ fn one_of_several_machines_that_a_provider_leaves_closes_no_account() {
 }
 
 #[test]
+fn a_provider_that_leaves_all_its_machines_at_once_closes_its_accounts() {
+    let bench = one_database();
+    put_on(
+        &bench,
+        "node = \"atlas\"",
+        "nodes = [\"atlas\", \"cygnus\"]",
+    );
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.grid(&["unassign", "billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    let hand = ["issue", "accounts/report", "--outside"];
+    bench.grid(&hand).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert_eq!(admitted(&bench), 1);
+    put_on(&bench, "nodes = [\"atlas\", \"cygnus\"]", "nodes = []");
+    let pushed = bench.grid(&["push", "--behind"]).exits(0).all();
+    assert!(!pushed.contains("goes on"), "{pushed}");
+    assert_eq!(admitted(&bench), 0, "{pushed}");
+}
+
+#[test]
 fn a_provider_that_moves_to_another_host_closes_the_accounts_of_the_first() {
     let bench = one_database();
     bench.edit("host = \"db\"\n", "host = \"db2\"\n");

@@ -8,26 +8,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
+use super::services::{is_assigned, stays};
 use crate::kinds::Endpoint;
 use crate::words::{NodeName, ServiceName};
 
 /// The providers whose accounts are not to be closed when they leave `node`, or when they come there and are put back: their
-/// host is declared for another machine too, or another one may hold them with the same host. Of a machine of which nothing is
-/// known, which somebody else may have sent to, these are all that are declared with a host, and elsewhere.
+/// host is declared for another machine too, or another one holds them with the same host and keeps them. Where nobody knows
+/// `whatever_is_there`, since somebody else may have sent to the machine, these are all that are declared with a host, and elsewhere.
 #[must_use]
-pub fn goes_on(world: &World<'_>, node: &NodeName) -> BTreeSet<ServiceName> {
+pub fn goes_on(
+    world: &World<'_>,
+    node: &NodeName,
+    whatever_is_there: bool,
+) -> BTreeSet<ServiceName> {
     let machine = world.machine(node);
     let mut here: BTreeMap<&ServiceName, Vec<Endpoint>> = BTreeMap::new();
     // What was taken as gone may be there all the same, and leave now.
     for (name, held) in machine.releases().flat_map(|release| &release.services) {
-        here.entry(name).or_default().extend(held.endpoint.clone());
+        if let Some(endpoint) = &held.endpoint {
+            here.entry(name).or_default().push(endpoint.clone());
+        }
     }
     let all = world.mesh.services.values();
-    let all = all.filter(|_| !machine.is_known());
+    let all = all.filter(|_| whatever_is_there);
     for service in world.services_on(node).chain(all) {
-        let provides = service.provides.as_ref();
-        let endpoint = provides.and_then(|provides| provides.declared_endpoint());
-        here.entry(&service.name).or_default().extend(endpoint);
+        if let Some(endpoint) = service.declared_endpoint() {
+            here.entry(&service.name).or_default().push(endpoint);
+        }
     }
     let goes_on = here.into_iter().filter(|(name, endpoints)| {
         let mut endpoints = endpoints.iter();
@@ -36,7 +43,8 @@ pub fn goes_on(world: &World<'_>, node: &NodeName) -> BTreeSet<ServiceName> {
     goes_on.map(|(name, _)| name.clone()).collect()
 }
 
-/// Whether a provider is at `endpoint` by what another machine holds or should.
+/// Whether a provider is at `endpoint` by what another machine should be, or by what it holds: then if it comes to `node` from
+/// there, or stays there for now. Of two that it leaves at once neither counts on the other.
 fn is_elsewhere(
     world: &World<'_>,
     node: &NodeName,
@@ -45,22 +53,26 @@ fn is_elsewhere(
 ) -> bool {
     let declared = world.mesh.services.get(name);
     let is_declared = declared.is_some_and(|service| {
-        let provides = service.provides.as_ref();
-        let now = provides.and_then(|provides| provides.declared_endpoint());
-        now.as_ref() == Some(endpoint) && service.nodes.iter().any(|other| other != node)
+        service.declared_endpoint().as_ref() == Some(endpoint)
+            && service.nodes.iter().any(|other| other != node)
     });
-    let is_held = |(other, machine): (&NodeName, &super::sent::Machine)| {
-        let mut held = machine.possible().filter(|(held, _)| *held == name);
-        other != node && held.any(|(_, held)| held.endpoint.as_ref() == Some(endpoint))
+    let holds = |other: &NodeName| {
+        let mut held = world.machine(other).possible();
+        held.any(|(held, service)| held == name && service.endpoint.as_ref() == Some(endpoint))
     };
-    is_declared || world.fleet.iter().any(is_held)
+    let comes = is_assigned(world, name, node);
+    is_declared
+        || world
+            .uses
+            .holders(name)
+            .any(|other| other != node && holds(other) && (comes || stays(world, name, other)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compose::manifest::ServiceManifest;
-    use crate::compose::sample::{Sample, node, with};
+    use crate::compose::sample::{Sample, bound, node, with};
 
     /// A provider that was sent with a host.
     fn at(host: &str) -> ServiceManifest {
@@ -74,7 +86,9 @@ mod tests {
     }
 
     fn on_m0(sample: &Sample) -> Vec<String> {
-        let names = goes_on(&sample.world(), &node("m0"));
+        let world = sample.world();
+        let is_known = world.machine(&node("m0")).is_known();
+        let names = goes_on(&world, &node("m0"), !is_known);
         names.iter().map(ToString::to_string).collect()
     }
 
@@ -95,6 +109,20 @@ mod tests {
         // One of several leaves.
         let several = Sample::of(&["broker@m1+m2"]).hosted("broker", "db");
         assert_eq!(on_m0(&sent(several)), ["broker"]);
+    }
+
+    #[test]
+    fn of_two_machines_that_a_provider_leaves_at_once_both_close_its_accounts() {
+        let sent = |sample: Sample| {
+            let sample = sample.sent("m0", vec![("broker", at("db"))]);
+            sample.sent("m1", vec![("broker", at("db"))])
+        };
+        let none = Sample::of(&["broker"]).hosted("broker", "db");
+        assert!(on_m0(&sent(none)).is_empty());
+        // While somebody uses it on the other one it stays there.
+        let used = Sample::of(&["broker", "web@m2<broker"]).hosted("broker", "db");
+        let used = sent(used).sent("m2", vec![("web", bound("broker:1@m1"))]);
+        assert_eq!(on_m0(&used), ["broker"]);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Composer {
                 digest: release.digest(),
                 manifest: Arc::new(release),
                 contents,
-                goes_on: goes_on(world, node),
+                goes_on: goes_on(world, node, !world.machine(node).is_known()),
                 said_gone: world.machine(node).forgotten.clone(),
             },
             outline,
@@ -221,7 +221,7 @@ impl Composer {
             files.command(Step::Verify.name(), &runs.of(kind.check(owner)).0)?;
         }
         let held = world.machine(&node.name).holds(&service.name);
-        let lately = held.filter(|_| service.provides.is_none());
+        let lately = held.filter(|_| service.provides.is_none() && grants.is_some());
         if let (Some(held), Some(grants)) = (lately, grants) {
             self.last_provision(world, held, &service.name, grants, files)?;
         }
@@ -247,15 +247,11 @@ impl Composer {
                 .collect(),
             provides: match &service.provides {
                 Some(provides) => Some(provides.provider.clone()),
-                None => lately
-                    .filter(|_| grants.is_some())
-                    .and_then(|held| held.provides.clone()),
+                None => lately.and_then(|held| held.provides.clone()),
             },
-            endpoint: match &service.provides {
-                Some(provides) => provides.declared_endpoint(),
-                None => lately
-                    .filter(|_| grants.is_some())
-                    .and_then(|held| held.endpoint.clone()),
+            endpoint: match lately {
+                Some(held) => held.endpoint.clone(),
+                None => service.declared_endpoint(),
             },
             grants: grants.cloned(),
             files: files.take(),

@@ -43,7 +43,8 @@ impl NotLetIn {
             Self::OfFullAgent => {
                 "sshd takes only a few keys of a login (MaxAuthTries, 6 as a rule), and the agent has more: name the right one with \
                  `identity` of the machine, a file with its .pub beside it, which is then tried first. If it was tried: does `authorized_keys` \
-                 of that login have it, and is `user` of the machine the right login?"
+                 of that login have it, and is `user` of the machine the right login? If so, sshd's log there says why: the account is locked, or \
+                 others may write `authorized_keys` or a folder above it"
             }
             Self::OfFiles => {
                 "does `authorized_keys` of that login have the key (what stands in its .pub), and is `user` of the machine the right login? \

@@ -1,6 +1,5 @@
 //! Sends and questions before anybody is reached: their command lines, their bytes, their time.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::courier::{Manner, Parcel, Question};
@@ -10,7 +9,7 @@ use super::receipt::{FailedStep, Failure};
 use super::script::{Launch, receiving};
 use super::tar::Tar;
 use crate::compose::manifest::Manifest;
-use crate::words::{Digest, ServiceName};
+use crate::words::Digest;
 
 /// No machine hashes slower, in bytes a second.
 const SLOWEST_HASH: u64 = 8 * 1024 * 1024;
@@ -43,10 +42,6 @@ impl Prepared {
         };
         let (delta, all) = (lay_out(base)?, lay_out(None)?);
         let replaces: Vec<String> = parcel.replaces.iter().map(ToString::to_string).collect();
-        let words = |names: &BTreeSet<ServiceName>| {
-            let names: Vec<&str> = names.iter().map(ServiceName::as_str).collect();
-            names.join(" ")
-        };
         let or_none = |text: String| {
             if text.is_empty() {
                 "-".to_owned()
@@ -71,8 +66,6 @@ impl Prepared {
                 base.map_or_else(|| "-".to_owned(), |base| base.digest().to_string()),
                 delta.size.to_string(),
                 all.size.to_string(),
-                or_none(words(&parcel.bundle.goes_on)),
-                or_none(words(&parcel.bundle.said_gone)),
             ],
         };
         let limits = |manifest: &Manifest| {

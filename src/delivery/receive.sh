@@ -188,30 +188,43 @@ show_log() {
 # hold up the send nor find its output broken.
 relay() {
 	exec 4>&-
-	n=0 hidden=0 whole=0 of=$1 cap=$2 room=$(($2 - 12000))
-	set --
+	n=0 whole=0 of=$1 cap=$2 room=$(($2 - 12000)) far="" near=""
 	while IFS= read -r l || [ "$l" ]; do
 		[ "$l" = "$mark" ] && whole=1 && break
 		[ "$l" ] || continue
-		if [ $((n + ${#l} + 80)) -le "$room" ]; then
-			n=$((n + ${#l} + 80))
-			printf "out %s %.500s\n" "$of" "$l"
-			continue
-		fi
-		room=0
-		set -- "$@" "$l"
-		[ $# -le 20 ] || { shift && hidden=$((hidden + 1)); }
+		n=$((n + ${#l} + 80))
+		[ "$n" -le "$room" ] || {
+			drain_to_mark "$l"
+			break
+		}
+		printf "out %s %.500s\n" "$of" "$l"
 	done
-	if [ "$cap" -ge 12000 ]; then
-		[ $hidden = 0 ] || say "out $of [$hidden lines are not shown]"
-		for l in "$@"; do
-			printf "out %s %.500s\n" "$of" "$l"
-			n=$((n + 580))
-		done
+	if [ "$near$far" ] && [ "$cap" -gt 0 ]; then
+		IFS=$nl
+		set -- $far$near
+		IFS=$ifs
+		[ $# -le 20 ] || say "out $of [lines are left out here]"
+		while [ $# -gt 20 ]; do shift; done
+		for l in "$@"; do printf "out %s %.500s\n" "$of" "$l"; done
+		n=$((n + $# * 580))
 		[ $whole = 1 ] || say "out $of [it printed more, which is not shown]"
 	fi
 	printf "%s\n" "$n" >&5
 	exec cat >/dev/null 5>&-
+}
+# Reads on after line $1, in large pieces, since the shell reads single lines slowly. What came last is in $far$near.
+drain_to_mark() {
+	near=$1$nl
+	while part=$(dd bs=65536 count=1 5>&- && echo .) && [ "$part" != . ]; do
+		near=$near${part%.}
+		case $far$near in *"$nl$mark$nl"*)
+			whole=1 near=$far$near far=""
+			near=${near%%"$nl$mark$nl"*}
+			return
+			;;
+		esac
+		[ ${#near} -lt 32768 ] || { far=$near near=""; }
+	done
 }
 # Runs a command of service $1 for at most $2 seconds: file $3, in folder $4, with $5 on standard input. Why it failed
 # is then in $why. All that is shown of all commands stays below a megabyte.
@@ -225,9 +238,9 @@ run() {
 	exec 4<>"$run/o$runs"
 	# Closed there by "exec": a shell would keep a copy of what a redirection closes, and the pipe would never end.
 	(
-		exec 4>&-
-		dd bs=1024 count=2048
-		exec cat >/dev/null 5>&-
+		exec 4>&- 5>&-
+		dd bs=1024 count=8192
+		exec cat >/dev/null
 	) <"$run/o$runs" | relay "$1" "$cap" &
 	(
 		trap - HUP PIPE
@@ -926,14 +939,14 @@ peek() {
 
 # --- a send
 
-# The machine holds this release already: verify, check, mend.
+# The machine holds this release already: verify, check, mend. $1: "sent" if its files were verified a moment ago.
 contact() {
 	step verify - 0
 	plan_of "$root/releases/$cur/plan"
 	broken=0 old=-
 	[ -f "$root/releases/$cur/.previous" ] && read -r old <"$root/releases/$cur/.previous"
 	[ -f "$root/releases/$cur/.applied" ] || broken=1
-	verify "$root/releases/$cur" "$root/releases/$cur" || {
+	[ "${1-}" = sent ] || verify "$root/releases/$cur" "$root/releases/$cur" || {
 		mend
 		plans_moved
 	}
@@ -974,7 +987,7 @@ contact() {
 		[ $again = 0 ] || say "applied $s"
 	done
 	IFS=$ifs
-	{ put "$root/token" "$token" && { [ $broken = 0 ] || put "$root/releases/$cur/.applied" "$sender"; }; } || die switch - "the token cannot be written"
+	e=$({ put "$root/token" "$token" && { [ $broken = 0 ] || put "$root/releases/$cur/.applied" "$sender"; }; } 2>&1) || die switch - "the token cannot be written: ${e:-it is not said why}"
 	tidy
 	finish applied
 }
@@ -1001,16 +1014,18 @@ mend() {
 	mkdir -p "$here/services"
 }
 send() {
-	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8 going_on=$9 gone=${10}
-	fenced=1
-	[ "$take_over" = 1 ] || [ "$held" = "$token" ] || [ "$replaces$held" = -- ] && fenced=0
-	[ "$held" = - ] || case ",$replaces," in *",$held,"*) fenced=0 ;; esac
-	[ "$held" = - ] || case ",$replaces,$token," in *",$held,"*) ;; *) [ $fenced = 1 ] || say "note it held what another send brought, and is taken over" ;; esac
-	if [ $fenced = 1 ]; then
-		say "fenced $held"
-		show_log
-		finish fenced
-	fi
+	token=$1 replaces=$2 take_over=$3 digest=$4 sums=$5 base=$6 delta_size=$7 all_size=$8
+	case ",$replaces,$token," in
+	*",$held,"*) ;;
+	*)
+		[ "$take_over" = 1 ] || {
+			say "fenced $held"
+			show_log
+			finish fenced
+		}
+		[ "$held" = - ] || say "note it held what another send brought, and is taken over"
+		;;
+	esac
 	settle
 	# Somebody took the link away, or turned it to an earlier release: what it led to is in force.
 	if [ "$take_over$base" = "0$digest" ] && [ "$cur" != "$digest" ] && [ -f "$root/releases/$digest/.applied" ]; then
@@ -1033,7 +1048,7 @@ send() {
 	#@ verified
 	e=$({
 		[ ! -d "$root/releases/$digest" ] || mv -T "$root/releases/$digest" "$root/releases/.old-$name"
-		{ [ "$going_on" = - ] || put "$new/.goes-on" "$going_on"; } && { [ "$gone" = - ] || put "$new/.said-gone" "$gone"; } && put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
+		put "$new/.previous" "$old" && chmod 755 "$new" && mv -T "$new" "$root/releases/$digest"
 	} 2>&1) || {
 		renames || die start - "the mv of this machine has no -T, or cannot rename below $root: $e"
 		die unpack - "$e"
@@ -1067,7 +1082,7 @@ send() {
 		#@ switched
 		if forward; then
 			# It was to be a contact, and found what another store sent: what that left alone nobody has looked at.
-			case ",$replaces," in *",$token,"*) drifted="" && contact ;; esac
+			case ",$replaces," in *",$token,"*) drifted="" && contact sent ;; esac
 			finish applied
 		fi
 	fi

@@ -7,6 +7,9 @@ use crate::words::ServiceName;
 /// What to do where nothing more can be written.
 const NO_SPACE: &str = "is there space left below `root` of the machine?";
 
+/// How the machine side begins the cause where a list was loaded and then not found.
+const READING_BACK: &str = "reading it back: ";
+
 /// What a broker says of a vhost that was to be there.
 const NOT_THERE: &str = " is wanted as an existing one, but is not there";
 
@@ -102,6 +105,10 @@ pub(super) fn hint_of(
         FailedStep::Load if output.iter().any(|line| is_foreign(line, "user")) => {
             "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
         }
+        // A list is read back in the time of its load.
+        FailedStep::Check if is_told(NOT_DONE) && is_told(READING_BACK) => {
+            return limit_of(FailedStep::Load, service?);
+        }
         step if is_told(NOT_DONE) => return limit_of(step, service?),
         FailedStep::Remove => {
             let service = service.map_or("the service", ServiceName::as_str);
@@ -185,6 +192,13 @@ mod tests {
         insta::assert_snapshot!(hint(FailedStep::Apply, "billing"), @r#"if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time"#);
         insta::assert_snapshot!(hint(FailedStep::Load, "broker"), @r#"does the provider run on that machine, and answer? If it only takes longer: `limits = { load = "…" }` of [services.broker] gives it more time"#);
         insta::assert_snapshot!(hint(FailedStep::Check, "site"), @r#"if it only takes longer: `limits = { check = "…" }` of [signals] gives it more time"#);
+        let broker = ServiceName::new("broker").unwrap();
+        let reading = format!("the list was loaded, but {READING_BACK}it was not done within 5 s");
+        assert!(include_str!("receive.sh").contains(READING_BACK));
+        assert_eq!(
+            hint_of(FailedStep::Check, Some(&broker), &reading, &[]),
+            Some(hint(FailedStep::Load, "broker"))
+        );
         let steps = [FailedStep::Test, FailedStep::Check, FailedStep::Remove];
         let all = steps.map(|step| hint(step, "billing"));
         for (key, hint) in ["test", "check", "remove"].iter().zip(all) {

@@ -18,7 +18,7 @@ use super::plan::Plan;
 use crate::compose::Release;
 use crate::compose::bundle::{Bundle, Content};
 use crate::compose::manifest::FileEntry;
-use crate::words::Digest;
+use crate::words::{Digest, ServiceName};
 
 const BLOCK: u64 = 512;
 const END: [u8; 1024] = [0; 1024];
@@ -100,6 +100,18 @@ impl Tar {
             let size = length(bytes);
             tar.header(EntryType::Regular, 0o600, size, &format!("{into}/{name}"))?;
             tar.push(Part::Small(bytes.clone()));
+        }
+        for (name, services) in [
+            (".goes-on", &bundle.goes_on),
+            (".said-gone", &bundle.said_gone),
+        ] {
+            if !services.is_empty() {
+                let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
+                let line = names.join(" ") + "\n";
+                let path = format!("{into}/{name}");
+                tar.header(EntryType::Regular, 0o600, length(line.as_bytes()), &path)?;
+                tar.push(Part::Small(line.into_bytes()));
+            }
         }
         for service in bundle.manifest.services.keys() {
             let path = format!("{into}/services/{service}/");

@@ -222,6 +222,14 @@ pub struct Provides {
     pub runs: Runs,
 }
 
+impl Service {
+    /// Where consumers reach it, if it provides and the declaration names that.
+    #[must_use]
+    pub fn declared_endpoint(&self) -> Option<Endpoint> {
+        self.provides.as_ref()?.declared_endpoint()
+    }
+}
+
 impl Provides {
     /// Where consumers reach it, if the declaration names that.
     #[must_use]

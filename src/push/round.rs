@@ -15,6 +15,7 @@ use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
+use crate::compose::goes_on::goes_on;
 use crate::compose::location::Location;
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
@@ -126,7 +127,15 @@ impl Run<'_> {
     /// How these machines stand, bundles and all.
     pub(super) fn stand(&self, nodes: &BTreeSet<NodeName>) -> Vec<(NodeName, Standing)> {
         let world = self.world();
-        let stand = |node: &NodeName| standing(&self.composer, &world, node);
+        let stand = |node: &NodeName| {
+            let mut standing = standing(&self.composer, &world, node);
+            if let Ok(composition) = &mut standing.composition
+                && self.may_take_over(node)
+            {
+                composition.bundle.goes_on = goes_on(&world, node, true);
+            }
+            standing
+        };
         nodes
             .iter()
             .map(|node| (node.clone(), stand(node)))

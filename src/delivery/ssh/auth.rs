@@ -18,8 +18,8 @@ const NOT_THIS: [i32; 2] = [-18, -19];
 const MOST: usize = 20;
 /// A machine that hangs up after so many keys did it because of them, and would again.
 const PATIENCE: usize = 3;
-/// From so many keys of an agent on, a machine may have hung up before the right one (MaxAuthTries of sshd is 6).
-const FEW: usize = 5;
+/// From so many keys of an agent on, sshd hung up before the last (its MaxAuthTries is 6), which libssh2 tells as one refused.
+const FULL: usize = 7;
 
 /// Logs in on a connection whose host key was judged. Returns the deadline, put off by what a person took to answer.
 ///
@@ -118,7 +118,7 @@ impl Tried {
     fn why(&self) -> NotLetIn {
         if !self.absent.is_empty() {
             NotLetIn::NoFile
-        } else if self.agent.is_some_and(|keys| keys >= FEW) {
+        } else if self.agent.is_some_and(|keys| keys >= FULL) {
             NotLetIn::OfFullAgent
         } else if self.agent.is_some_and(|keys| keys > 0) {
             NotLetIn::OfAgent
@@ -126,6 +126,14 @@ impl Tried {
             NotLetIn::NoKey
         } else {
             NotLetIn::OfFiles
+        }
+    }
+
+    /// The same, where the machine hung up before all were tried.
+    fn why_hung_up(&self) -> NotLetIn {
+        match self.why() {
+            NotLetIn::OfAgent => NotLetIn::OfFullAgent,
+            why => why,
         }
     }
 }
@@ -146,7 +154,7 @@ fn accepted(
                 user: route.user.clone(),
                 host: route.shown(),
                 tried: format!("{}; then it hung up", tried.told()),
-                why: tried.why(),
+                why: tried.why_hung_up(),
             }),
             _ => Err(DeliveryError::Handshake {
                 address: route.shown(),
@@ -316,10 +324,16 @@ mod tests {
             (files(&["/k/a"], &[], Some(0)), NotLetIn::OfFiles),
             (files(&["/k/a"], &[], None), NotLetIn::OfFiles),
             (files(&["/k/a"], &[], Some(2)), NotLetIn::OfAgent),
+            (files(&["/k/a"], &[], Some(6)), NotLetIn::OfAgent),
+            (files(&["/k/a"], &[], Some(7)), NotLetIn::OfFullAgent),
             (files(&[], &["/k/d"], Some(2)), NotLetIn::NoFile),
         ] {
             assert_eq!(tried.why(), why, "{}", tried.told());
         }
+        // Whoever hangs up early had enough of them.
+        let hung_up = |agent| files(&["/k/a"], &[], agent).why_hung_up();
+        assert_eq!(hung_up(Some(3)), NotLetIn::OfFullAgent);
+        assert_eq!(hung_up(None), NotLetIn::OfFiles);
         insta::assert_snapshot!(Tried::default().told(), @"there is no agent; no key file was found in ~/.ssh");
     }
 
