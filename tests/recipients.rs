@@ -87,9 +87,9 @@ fn somebody_who_was_taken_out_of_the_recipients_opens_nothing_after_the_next_pus
     // Said once; and it is in the journal.
     let again = bench.grid(&["push", "--behind"]).exits(0);
     assert!(!again.all().contains("carol"), "{}", again.all());
-    let history = bench.grid(&["history", "3"]).exits(0);
+    let history = bench.grid(&["history", "--last", "3"]).exits(0);
     carol.grid(&bench, &["provisions"]).exits(8);
-    insta::assert_snapshot!(told(&[status, planned, pushed, hers, history]), @r#"
+    insta::assert_snapshot!(told(&[status, planned, pushed, hers, history]), @"
     $ grid status
     try  last push 2
     atlas     current
@@ -112,27 +112,35 @@ fn somebody_who_was_taken_out_of_the_recipients_opens_nothing_after_the_next_pus
     ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
     ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
-    $ grid history 3
-    [WHEN]  ok  push 3  maria@lap3  grid push --behind
+    $ grid history --last 3
+    [WHEN]  ok          maria@lap3  grid push --behind
           taken out of who may open the store: carol [KEY]
-    "#);
+    [WHEN]  ok  push 3  maria@lap3  grid push --behind
+    [WHEN]  ok  push 4  maria@lap3  grid push --behind
+    ");
 }
 
 #[test]
 fn any_command_that_writes_takes_out_who_is_named_no_more() {
     let bench = all_current();
     let carol = Person::new();
-    for arguments in [
-        &["rotate", "accounts/billing"][..],
-        &["hold", "atlas", "in the rack"],
-    ] {
+    let all = [
+        (&["rotate", "accounts/billing"][..], 0),
+        (&["hold", "atlas", "in the rack"], 0),
+        // Refused after it, and told by the journal all the same.
+        (&["rotate", "accounts/biling"], 2),
+    ];
+    for (nth, (arguments, code)) in all.into_iter().enumerate() {
         name_them(&bench, &[("carol", &carol.key)]);
         bench.grid(&["push", "--behind"]);
         carol.grid(&bench, &["provisions"]).exits(0);
         name_them(&bench, &[]);
-        let seen = bench.grid(arguments).exits(0);
+        let seen = bench.grid(arguments).exits(code);
         let told = seen.stderr().contains("carol opens the store no more");
         assert!(told, "{}", seen.all());
+        let history = bench.grid(&["history"]).exits(0);
+        let told = history.all().matches("the store: carol").count();
+        assert_eq!(told, nth + 1, "{}", history.all());
         carol.grid(&bench, &["provisions"]).exits(8);
     }
 }

@@ -70,6 +70,11 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let widths = Widths::of(&entries);
     for entry in &entries {
         lines.push(headline(entry, widths));
+        let taken_out = entry.entry.taken_out.iter();
+        lines.extend(taken_out.map(|who| {
+            let text = format!("      taken out of who may open the store: {who}");
+            Line::of(text)
+        }));
         if arguments.push.is_some() || context.ui.verbose {
             lines.extend(details(&entry.entry));
         }
@@ -99,6 +104,8 @@ fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryE
     let done: BTreeSet<_> = records
         .iter()
         .filter(|record| record.entry.outcome != Outcome::Begun && record.entry.push.is_none())
+        // The same command wrote that too, and may have been killed since.
+        .filter(|record| record.entry.taken_out.is_empty())
         .map(|record| began(&record.entry))
         .collect();
     records
@@ -182,9 +189,6 @@ fn details(entry: &Entry) -> Vec<Line> {
     }
     if let Some(job) = &entry.ci {
         line(format!("job {job}"));
-    }
-    for who in &entry.taken_out {
-        line(format!("taken out of who may open the store: {who}"));
     }
     for how in [
         Touch::Applied,

@@ -10,7 +10,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::git::{self, GitPlace};
 use crate::cli::ui::Line;
 use crate::cli::who;
-use crate::mesh::{self, Loaded, Mesh, Recipient};
+use crate::mesh::{self, Loaded, Recipient};
 use crate::store::{
     Change, Entry, Holder, LockError, MeshLock, Outcome, SledStore, State, Store as _, StoreError,
     Touched,
@@ -30,8 +30,6 @@ pub struct Writing {
     pub state: State,
     /// The public key of the identity that opened it.
     pub identity: String,
-    /// Who opened it until now, and does not any more: the declaration names them no more.
-    pub taken_out: Vec<Recipient>,
     /// Where the declaration stands in git.
     pub git: Option<GitPlace>,
 }
@@ -146,37 +144,44 @@ impl Context {
         let mut store =
             SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
         let state = store.load()?;
-        let taken_out = self.see_to_recipients(&mut store, &loaded.mesh, &state)?;
+        let is_not_named = store.is_not_named(&loaded.mesh.recipients);
+        let taken_out = store.take_out()?;
         let git = git::place(&folder);
-        Ok(Writing {
+        let mut writing = Writing {
             loaded,
             folder,
             store,
             state,
             identity: public,
-            taken_out,
             git,
-        })
+        };
+        self.tell_of_recipients(&mut writing, &taken_out, is_not_named)?;
+        Ok(writing)
     }
 
-    /// Takes out of the store whom the declaration names no more, and says so.
-    fn see_to_recipients(
+    /// Says who was taken out of the store, since the declaration names them no more, and writes it into the journal whatever
+    /// becomes of the command.
+    fn tell_of_recipients(
         &mut self,
-        store: &mut SledStore,
-        mesh: &Mesh,
-        state: &State,
-    ) -> Result<Vec<Recipient>, CommandError> {
-        let is_not_named = store.is_not_named(&mesh.recipients);
-        let taken_out = store.take_out()?;
+        writing: &mut Writing,
+        taken_out: &[Recipient],
+        is_not_named: bool,
+    ) -> Result<(), CommandError> {
         if !taken_out.is_empty() {
-            let text = recipients::taken_out(&taken_out, mesh, state);
+            let mut entry = self.entry(writing, Exit::Done);
+            entry.taken_out = taken_out
+                .iter()
+                .map(|one| format!("{} {}", one.name.trim(), one.key))
+                .collect();
+            writing.store.commit(&[Change::Journal(entry)])?;
+            let text = recipients::taken_out(taken_out, &writing.loaded.mesh, &writing.state);
             self.ui.note(&Line::of(text));
         }
         if is_not_named {
-            let identity = self.identity()?.public();
-            self.ui.note(&Line::of(recipients::not_named(&identity)));
+            self.ui
+                .note(&Line::of(recipients::not_named(&writing.identity)));
         }
-        Ok(taken_out)
+        Ok(())
     }
 
     /// An entry of the journal for this command.
@@ -187,11 +192,7 @@ impl Context {
             ended: Some(Timestamp::now()),
             who: self.holder("").who,
             identity: Some(writing.identity.clone()),
-            taken_out: writing
-                .taken_out
-                .iter()
-                .map(|one| format!("{} {}", one.name.trim(), one.key))
-                .collect(),
+            taken_out: Vec::new(),
             ci: who::ci_job(),
             command: self.typed.clone(),
             push: None,
