@@ -141,6 +141,12 @@ impl Machine {
         self.token.as_ref() == Some(token) || attempted == Some(token)
     }
 
+    /// It answered where it is `declared`: of a token whose send is not acknowledged that was a first one, which was put back.
+    pub fn note_put_back(&mut self, declared: &Node) {
+        let is_put_back = self.sent.is_none() && self.token.is_some();
+        self.put_back = is_put_back.then(|| Location::of(declared));
+    }
+
     /// It was asked where it is `declared`, and holds what the send of `held` brought; `None`: nothing. What is known of another
     /// place, where it was sent to, is kept as a former one: nothing was taken away there.
     pub fn asked_at(&mut self, declared: &Node, held: Option<&Token>) {
@@ -157,6 +163,8 @@ impl Machine {
             elsewhere && held != Some(&attempt.token)
         });
         if let Some(sent) = sent {
+            // What was found there says nothing of this place.
+            self.unwell = Unwell::no();
             let place = sent.at.clone();
             let token = self.token.take();
             self.former.push(Former::of(place, token).with(sent));
@@ -305,14 +313,35 @@ pub type Fleet = BTreeMap<NodeName, Machine>;
 
 #[cfg(test)]
 mod tests {
-    use crate::compose::sample::{Sample, bound, name, told, with};
+    use crate::compose::location::Location;
+    use crate::compose::sample::{Sample, bound, name, node, told, with};
     use crate::compose::uses::Uses;
+    use crate::mesh::Node;
+    use crate::words::AbsolutePath;
 
     fn admits(sample: &Sample) -> Option<String> {
         let machine = sample.fleet.get("m0")?;
         Some(told(
             &machine.admits(&name("broker"))?.iter().cloned().collect(),
         ))
+    }
+
+    #[test]
+    fn what_was_found_not_well_at_one_place_says_nothing_of_another() {
+        let sample = Sample::of(&["web@m0"]).sent("m0", vec![("web", with(""))]);
+        let mut machine = sample.fleet[&node("m0")].clone();
+        machine.unwell.found(None, 3);
+        let here = sample.mesh.nodes[&node("m0")].clone();
+        machine.sent.as_mut().unwrap().at = Location::of(&here);
+        let mut asked = machine.clone();
+        asked.asked_at(&here, None);
+        assert!(!asked.unwell.is_no());
+        let elsewhere = Node {
+            root: AbsolutePath::new("/elsewhere").unwrap(),
+            ..here
+        };
+        machine.asked_at(&elsewhere, None);
+        assert!(machine.unwell.is_no());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What to do about a failure that the machine side told.
 
 use super::receipt::{FailedStep, NOT_DONE};
+use crate::kinds::rabbitmq;
 use crate::mesh::SITE_SERVICE;
 use crate::words::ServiceName;
 
@@ -9,9 +10,6 @@ const NO_SPACE: &str = "is there space left below `root` of the machine?";
 
 /// How the machine side begins the cause where a list was loaded and then not found.
 const READING_BACK: &str = "reading it back: ";
-
-/// What a broker says of a vhost that was to be there.
-const NOT_THERE: &str = " is wanted as an existing one, but is not there";
 
 /// Whether the system said so, or a shell that writes: some say only that it could not be done, and one says nothing at all.
 fn is_of_a_full_disk(cause: &str) -> bool {
@@ -32,6 +30,13 @@ pub(super) fn hint_of(
     cause: &str,
     output: &[String],
 ) -> Option<String> {
+    let of_broker = match (step, service) {
+        (FailedStep::Load, Some(provider)) => rabbitmq::remedy(provider, output),
+        _ => None,
+    };
+    if of_broker.is_some() {
+        return of_broker;
+    }
     let is_told = |what: &str| cause.contains(what);
     let hint = match step {
         _ if output
@@ -83,28 +88,6 @@ pub(super) fn hint_of(
             "a file with an absolute path is installed by the machine's login, which may not write there: `become = \"sudo\"` of the machine \
              makes it root"
         }
-        FailedStep::Load if output.iter().any(|line| is_foreign(line, "vhost")) => {
-            let provider = service?;
-            return Some(format!(
-                "a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = {{ {provider} = \
-                 {{ existing = true }} }}` of the consumer takes it as it is; if another mesh made it: `consumes = {{ {provider} = {{ \
-                 vhost = \"…\" }} }}` gives this one another name"
-            ));
-        }
-        FailedStep::Load
-            if output
-                .iter()
-                .any(|line| line.starts_with("vhost ") && line.ends_with(NOT_THERE)) =>
-        {
-            let provider = service?;
-            return Some(format!(
-                "`existing = true` in `consumes = {{ {provider} = … }}` of the consumer, in the declaration, says that it was made by hand: make \
-                 it there, or put `vhost` right; without `existing`, grid makes it"
-            ));
-        }
-        FailedStep::Load if output.iter().any(|line| is_foreign(line, "user")) => {
-            "a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go"
-        }
         // A list is read back in the time of its load.
         FailedStep::Check if is_told(NOT_DONE) && is_told(READING_BACK) => {
             return limit_of(FailedStep::Load, service?);
@@ -121,14 +104,6 @@ pub(super) fn hint_of(
         _ => return None,
     };
     Some(hint.to_owned())
-}
-
-/// Whether a broker says of something there that it is not this mesh's.
-fn is_foreign(line: &str, what: &str) -> bool {
-    let rest = line
-        .strip_prefix(what)
-        .and_then(|rest| rest.strip_prefix(' '));
-    rest.is_some_and(|rest| rest.contains(" exists, but without the mark "))
 }
 
 /// Which limit of the declaration gives a step more time.
@@ -157,30 +132,6 @@ fn limit_of(step: FailedStep, service: &ServiceName) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_broker_has_that_is_not_ours_is_told_with_where_existing_goes() {
-        let service = ServiceName::new("broker").unwrap();
-        let hint = |line: &str| {
-            let output = [line.to_owned()];
-            hint_of(
-                FailedStep::Load,
-                Some(&service),
-                "it exited with 1",
-                &output,
-            )
-        };
-        let line = "vhost billing exists, but without the mark grid.prod.broker; existing = true takes it as it is";
-        insta::assert_snapshot!(hint(line).unwrap(), @r#"a vhost is called after its consumer, where `vhost` says nothing else. If it was made by hand: `consumes = { broker = { existing = true } }` of the consumer takes it as it is; if another mesh made it: `consumes = { broker = { vhost = "…" } }` gives this one another name"#);
-        let line = "user prod.billing.1 exists, but without the mark grid.prod.broker";
-        insta::assert_snapshot!(hint(line).unwrap(), @"a user is called after this mesh and its consumer: it was made by hand, or by another mesh of this name. One of the two has to go");
-        let line = "vhost billing is wanted as an existing one, but is not there";
-        insta::assert_snapshot!(hint(line).unwrap(), @"`existing = true` in `consumes = { broker = … }` of the consumer, in the declaration, says that it was made by hand: make it there, or put `vhost` right; without `existing`, grid makes it");
-        assert_eq!(
-            hint("queue a is wanted as an existing one, but is not there"),
-            None
-        );
-    }
 
     #[test]
     fn a_step_that_was_not_done_in_time_has_its_limit_named() {

@@ -11,7 +11,7 @@ mod percent;
 mod printed;
 #[cfg(test)]
 mod promises;
-mod rabbitmq;
+pub mod rabbitmq;
 mod runs;
 
 pub use custom::{

@@ -6,9 +6,11 @@
 
 mod definitions;
 mod names;
+mod remedy;
 mod wants;
 
 pub use names::{Permission, Vhost, WantError};
+pub use remedy::remedy;
 pub use wants::RabbitmqWants;
 
 use serde::{Deserialize, Serialize};

@@ -183,10 +183,6 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if let Some(place) = machine.elsewhere(declared) {
             report.undeclared.insert(node.clone(), place);
         }
-        let left = machine.left_behind(declared);
-        if !left.is_empty() {
-            report.left_behind.insert(node.clone(), left);
-        }
         if !standing.revoked.is_empty() {
             let revoked = standing.revoked.clone();
             let accounts = revoked
@@ -234,10 +230,10 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let place = machine.elsewhere(None).unwrap_or_default();
             report.undeclared.insert(node.clone(), place);
-            let left = machine.left_behind(None);
-            if !left.is_empty() {
-                report.left_behind.insert(node.clone(), left);
-            }
+        }
+        let left = machine.left_behind(world.mesh.nodes.get(node));
+        if !left.is_empty() {
+            report.left_behind.insert(node.clone(), left);
         }
     }
     report

@@ -345,10 +345,7 @@ pub(super) fn made_anew(machine: &Machine) -> Machine {
 /// taken over may hold what another store sent there, now with this send's token: it is asked.
 fn roll_back(machine: &mut Machine, parcel: &Parcel, lists: &BTreeSet<ServiceName>) {
     machine.token = Some(parcel.token);
-    machine.put_back = match machine.sent {
-        None => Some(Location::of(&parcel.target.node)),
-        Some(_) => None,
-    };
+    machine.note_put_back(&parcel.target.node);
     if !parcel.take_over {
         machine.attempt = None;
     }

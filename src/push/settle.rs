@@ -6,6 +6,7 @@ use super::report::Problem;
 use super::run::Run;
 use crate::compose::location::Location;
 use crate::compose::sent::{Machine, Sent};
+use crate::compose::unwell::Unwell;
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Manner, Question, Secrets};
 use crate::mesh::Node;
 use crate::store::StoreError;
@@ -118,10 +119,12 @@ fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
         lists: holding.lists,
         at: Location::of(declared),
     });
-    let held = machine.sent.as_ref().map(|sent| &sent.manifest.services);
-    machine
-        .unwell
-        .keep(|service| held.is_some_and(|held| held.contains_key(service)));
-    let is_put_back = machine.sent.is_none() && machine.token.is_some();
-    machine.put_back = is_put_back.then(|| Location::of(declared));
+    match &machine.sent {
+        Some(sent) => {
+            let held = &sent.manifest.services;
+            machine.unwell.keep(|service| held.contains_key(service));
+        }
+        None => machine.unwell = Unwell::no(),
+    }
+    machine.note_put_back(declared);
 }

@@ -120,7 +120,7 @@ impl Dispatch for Courier<'_> {
                 self.disturbed = true;
                 self.floor.coverage.saw("asked where nothing is");
                 self.floor.outcomes.remove(&node);
-                self.floor.forget_unwell(&node, |_| true);
+                self.floor.unwell.remove(&node);
                 Answer::Holds(Holding {
                     token: None,
                     manifest: None,
@@ -150,6 +150,9 @@ impl Dispatch for Courier<'_> {
                         held.as_ref()
                             .is_some_and(|held| held.services.contains_key(name))
                     };
+                    if held.is_none() {
+                        self.floor.unwell.remove(&node);
+                    }
                     self.floor.forget_unwell(&node, |name| !holds(name));
                 }
                 let machine = self.floor.machine(&node);
