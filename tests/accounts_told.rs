@@ -37,11 +37,11 @@ fn a_consumer_whose_account_was_removed_at_its_provider_has_that_one_named_and_n
     insta::assert_snapshot!(seen.all(), @r#"
     $ grid push borealis
     try  push 3  maria@lap3
-    contact  borealis  named    failed at check of billing: it did not hold within 1 seconds; it exited with 1
+    contact  borealis  named    failed at check of billing: it did not hold within 1 s; it exited with 1
              billing | atlas refused try.billing.1
              it holds what it held; mending it was tried, and came as far as that
     incomplete: 0 machines sent, 1 failed, 2 already current
-    failed      borealis  failed at check of billing: it did not hold within 1 seconds; it exited with 1
+    failed      borealis  failed at check of billing: it did not hold within 1 s; it exited with 1
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: billing consumes accounts on atlas: if its account was changed or removed there, `grid push atlas` finds that and puts it back
     ! next: mend what is wrong on borealis, then `grid push borealis` finishes this
@@ -487,20 +487,20 @@ fn a_step_that_was_not_done_in_time_has_its_limit_named_and_nobody_elses_account
     insta::assert_snapshot!(told(&[apply, test]), @r#"
     $ grid push borealis
     try  push 2  maria@lap3
-    round 0  borealis  named    command of billing changed: apply; settings of billing changed: time limits  failed at apply of billing: it was not done within 1 seconds
+    round 0  borealis  named    command of billing changed: apply; settings of billing changed: time limits  failed at apply of billing: it was not done within 1 s
              put back: the previous release is in force again
     incomplete: 0 machines sent, 1 failed, 2 already current
-    failed      borealis  failed at apply of billing: it was not done within 1 seconds
+    failed      borealis  failed at apply of billing: it was not done within 1 s
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: borealis: if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time
     ! next: mend what is wrong on borealis, then `grid push --behind` finishes this
     [exit 4]
     $ grid push borealis
     try  push 3  maria@lap3
-    round 0  borealis  named    command of billing changed: test; settings of billing changed: time limits  failed at test of billing: it was not done within 1 seconds
+    round 0  borealis  named    command of billing changed: test; settings of billing changed: time limits  failed at test of billing: it was not done within 1 s
              nothing was changed there
     incomplete: 0 machines sent, 1 failed, 2 already current
-    failed      borealis  failed at test of billing: it was not done within 1 seconds
+    failed      borealis  failed at test of billing: it was not done within 1 s
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: borealis: if it only takes longer: `limits = { test = "…" }` of [services.billing] gives it more time
     ! next: mend what is wrong on borealis, then `grid push --behind` finishes this

@@ -454,16 +454,16 @@ fn a_contact_that_fails_says_that_mending_was_tried() {
     insta::assert_snapshot!(told(&[unwell, history]), @r#"
     $ grid push cygnus
     try  push 3  maria@lap3
-    contact  cygnus    named    failed at check of notice: it did not hold within 1 seconds; it exited with 1
+    contact  cygnus    named    failed at check of notice: it did not hold within 1 s; it exited with 1
              it holds what it held; mending it was tried, and came as far as that
     incomplete: 0 machines sent, 1 failed, 2 already current
-    failed      cygnus  failed at check of notice: it did not hold within 1 seconds; it exited with 1
+    failed      cygnus  failed at check of notice: it did not hold within 1 s; it exited with 1
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
     ! next: mend what is wrong on cygnus, then `grid push cygnus` finishes this
     [exit 4]
     $ grid history 3
     [WHEN]  exit 4  push 3  maria@lap3  grid push cygnus
-          verified: cygnus (failed at check of notice: it did not hold within 1 seconds; it exited with 1)
+          verified: cygnus (failed at check of notice: it did not hold within 1 s; it exited with 1)
     "#);
 }
 

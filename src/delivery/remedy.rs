@@ -137,7 +137,7 @@ mod tests {
     fn a_step_that_was_not_done_in_time_has_its_limit_named() {
         let hint = |step: FailedStep, service: &str| {
             let service = ServiceName::new(service).unwrap();
-            let cause = "it did not hold within 30 seconds; it was not done within 1 seconds";
+            let cause = "it did not hold within 30 s; it was not done within 1 s";
             hint_of(step, Some(&service), cause, &[]).unwrap()
         };
         insta::assert_snapshot!(hint(FailedStep::Apply, "billing"), @r#"if it only takes longer: `limits = { apply = "…" }` of [services.billing] gives it more time"#);

@@ -136,7 +136,7 @@ pub enum LockError {
     /// The file system knows no locks.
     #[error(
         "the file system of {} has no file locks, without which two pushes could run at once: put the store on \
-         another one with $GRID_STORE, or use store = \"etcd://…\"",
+         another one with $GRID_STORE",
         path.display()
     )]
     NoLocks {
