@@ -9,7 +9,7 @@
 
 mod support;
 
-use support::{all_current, three_machines};
+use support::{all_current, kill_a_push_of_cygnus, three_machines};
 
 const NOTICE: &str = "[services.notice]\n";
 
@@ -45,6 +45,26 @@ fn the_journal_keeps_what_the_failed_step_printed_and_the_status_that_the_declar
 }
 
 #[test]
+fn what_an_older_push_found_is_not_told_of_a_machine_that_a_killed_one_left_uncertain() {
+    let bench = all_current();
+    bench.edit(
+        NOTICE,
+        "[services.notice]\ncheck = [\"false\"]\nlimits = { check = \"1s\" }\n",
+    );
+    bench.grid(&["push", "cygnus"]).exits(4);
+    bench.edit("check = [\"false\"]", "check = [\"true\"]");
+    kill_a_push_of_cygnus(&bench);
+    let status = bench.grid(&["status", "cygnus"]).exits(0).all();
+    insta::assert_snapshot!(status, @"
+    $ grid status cygnus
+    try  last push 3
+    cygnus  uncertain    commands of notice changed: apply, check; settings of notice changed: time limits
+    1 machine: 1 uncertain
+    ! next: `grid push --behind` sends to every machine that is behind
+    ");
+}
+
+#[test]
 fn a_remove_that_fails_is_told_to_be_of_an_earlier_push_and_forgetting_the_service_frees_the_machine()
  {
     let bench = three_machines();
@@ -65,6 +85,12 @@ fn a_remove_that_fails_is_told_to_be_of_an_earlier_push_and_forgetting_the_servi
     bench
         .grid(&["forget", "cygnus", "--service", "notice", "--yes"])
         .exits(0);
+    // What became of the push to the machine is told as before: it was not forgotten.
+    let status = bench.grid(&["status", "cygnus"]).exits(0).all();
+    assert!(
+        status.contains("push 2: failed at remove of notice"),
+        "{status}"
+    );
     let pushed = bench.grid(&["push", "--behind"]).exits(0).all();
     assert!(
         pushed

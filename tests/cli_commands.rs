@@ -573,6 +573,42 @@ fn a_held_lock_is_exit_7_and_names_its_holder() {
     ");
 }
 
+/// Development builds alone can be stopped there.
+#[cfg(debug_assertions)]
+#[test]
+fn a_push_that_has_only_just_taken_the_lock_is_not_said_to_send_what_a_killed_one_left() {
+    let bench = three_machines();
+    bench.grid(&["push", "--all"]).exits(0);
+    kill_a_push_of_cygnus(&bench);
+    let stopped = bench.path("stopped");
+    let mut push = bench
+        .command(&["push", "--behind"])
+        .env("GRID_STOP_AFTER", "1")
+        .env("GRID_STOP_FILE", &stopped)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !stopped.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(push.try_wait().unwrap().is_none(), "the push ended early");
+    }
+    let status = bench.grid(&["status", "cygnus"]);
+    let json = bench.grid(&["status", "--json"]);
+    push.kill().unwrap();
+    push.wait().unwrap();
+    let view: serde_json::Value = serde_json::from_slice(json.exits(0).raw()).unwrap();
+    assert_eq!(view["running"]["pid"], push.id());
+    assert_ne!(view["machines"][2]["sending"], true, "{view:#}");
+    insta::assert_snapshot!(status.exits(0).all(), @"
+    $ grid status cygnus
+    try  last push 2
+    a push runs: maria@lap3, process [PID], since [WHEN]
+    cygnus  uncertain    command of notice changed: apply
+    1 machine: 1 uncertain
+    ! next: a push runs: see what is left once it is done, or `grid push --behind --wait` waits for it and then sends that
+    ");
+}
+
 #[test]
 fn a_push_that_is_killed_stands_in_the_journal_as_killed_or_lost() {
     let bench = three_machines();

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Holder;
 use crate::words::{Digest, NodeName, StoreId, Token};
 
 /// The format that this grid writes. A record only ever grows by optional fields.
@@ -62,7 +63,7 @@ pub struct Touched {
     /// The bundle that was meant for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The cause of a failure; at most 500 characters.
+    /// The cause of a failure, or what of it was forgotten; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// What to type or to do next, where the failure said so; at most 500 characters.
@@ -91,6 +92,13 @@ impl Touched {
             output: Vec::new(),
             fence: None,
         }
+    }
+
+    /// Whether the machine as a whole was forgotten. Where only a service on it was, or what it left behind elsewhere, `why` says
+    /// what: what is known of the machine itself still holds.
+    #[must_use]
+    pub fn is_forgotten_whole(&self) -> bool {
+        self.how == Touch::Forgotten && self.why.is_none()
     }
 
     /// The same, with the last of what the failed step printed.
@@ -164,6 +172,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether `holder` of the mesh lock, in the command for which it holds it, has begun this and not ended it.
+    #[must_use]
+    pub fn is_begun_by(&self, holder: &Holder) -> bool {
+        self.outcome == Outcome::Begun && self.started == holder.since && self.who == holder.who
+    }
+
     /// The entry with every text cut to 500 characters and without control characters.
     fn cleaned(mut self) -> Self {
         for text in [&mut self.who, &mut self.command, &mut self.version]

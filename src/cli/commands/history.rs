@@ -117,7 +117,7 @@ fn listed(records: Vec<JournalRecord>, running: Option<&Holder>) -> Vec<HistoryE
                 (Outcome::Begun, Some(push)) if ended.contains(&push) => return None,
                 (Outcome::Begun, None) if done.contains(&began(&entry)) => return None,
                 (Outcome::Begun, _) => {
-                    let runs = running.is_some_and(|holder| holder.since == entry.started);
+                    let runs = running.is_some_and(|holder| entry.is_begun_by(holder));
                     Some(if runs {
                         Unended::Runs
                     } else {

@@ -1,4 +1,5 @@
-//! `grid status`: reads only, takes no lock, and without `--probe` contacts nobody.
+//! `grid status`: how each machine stands, by the declaration and the store; what the journal and a probe add stands in files of their
+//! own. It reads only, takes no lock, and without `--probe` contacts nobody.
 
 mod journal;
 mod probe;
@@ -22,7 +23,6 @@ use crate::compose::unwell::Unwell;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
 use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
-use crate::store::Holder;
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -74,6 +74,26 @@ struct Stands {
 }
 
 impl Stands {
+    /// A machine in this state of which nothing else is known yet.
+    fn new(state: MachineState) -> Self {
+        Self {
+            state,
+            reasons: Vec::new(),
+            waits: BTreeMap::new(),
+            revoked: BTreeSet::new(),
+            owes: BTreeSet::new(),
+            identity: None,
+            probe: None,
+            fenced: None,
+            last: None,
+            sending: false,
+            older: BTreeSet::new(),
+            shut_out: BTreeSet::new(),
+            unwell: Unwell::no(),
+            remedy: None,
+        }
+    }
+
     /// Whether it is as it should be, but for what its last contact found.
     fn is_unwell(&self) -> bool {
         !self.unwell.is_no() && matches!(self.state, MachineState::Current | MachineState::Waits)
@@ -98,8 +118,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let is_chosen = |node: &NodeName| chosen.as_ref().is_none_or(|chosen| chosen.contains(node));
     let mut standings = stand(context, &reading);
     let running = context.running(&reading.folder);
-    note_sending(&reading, running.as_ref(), &mut standings);
-    let forgotten = journal::note(context, &reading, &mut standings)?;
+    let forgotten = journal::note(context, &reading, running.as_ref(), &mut standings)?;
     if arguments.probe {
         probe::probe(&reading, &is_chosen, &mut standings);
     }
@@ -191,7 +210,6 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
             MachineState::Current
         };
         let stands = Stands {
-            state,
             reasons: glance.reasons,
             waits: waits
                 .into_iter()
@@ -199,15 +217,11 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .collect(),
             revoked,
             owes,
-            identity: None,
-            probe: None,
-            fenced: None,
-            last: None,
-            sending: false,
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
             unwell: world.machine(&node).unwell.clone(),
             remedy: glance.remedy.filter(|_| !on_hold),
+            ..Stands::new(state)
         };
         found.insert(node, stands);
     }
@@ -219,43 +233,10 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     }
     for (node, machine) in &reading.state.fleet {
         if machine.is_known() && !mesh.nodes.contains_key(node) {
-            let stands = Stands {
-                state: MachineState::Undeclared,
-                reasons: Vec::new(),
-                waits: BTreeMap::new(),
-                revoked: BTreeSet::new(),
-                owes: BTreeSet::new(),
-                identity: None,
-                probe: None,
-                fenced: None,
-                last: None,
-                sending: false,
-                older: BTreeSet::new(),
-                shut_out: BTreeSet::new(),
-                unwell: Unwell::no(),
-                remedy: None,
-            };
-            found.insert(node.clone(), stands);
+            found.insert(node.clone(), Stands::new(MachineState::Undeclared));
         }
     }
     found
-}
-
-/// Notes to whom the push that runs is sending: it is what it began that is not settled there.
-fn note_sending(
-    reading: &Reading,
-    running: Option<&Holder>,
-    standings: &mut BTreeMap<NodeName, Stands>,
-) {
-    if running.is_none_or(|holder| !holder.is_a_push()) {
-        return;
-    }
-    for (node, stands) in standings {
-        let machine = reading.state.fleet.get(node);
-        let attempt = machine.and_then(|machine| machine.attempt.as_ref());
-        stands.sending = stands.state == MachineState::Uncertain
-            && attempt.is_some_and(|attempt| attempt.token.push == reading.state.push);
-    }
 }
 
 /// The sites whose identity a push would renew today.

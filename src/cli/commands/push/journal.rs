@@ -158,10 +158,7 @@ pub(in crate::cli::commands) fn forgotten_in(
 ) -> BTreeSet<NodeName> {
     let touched = records.iter().flat_map(|record| &record.entry.machines);
     touched
-        .filter(|(node, touched)| {
-            // What it gives besides is the service on it that alone was forgotten.
-            touched.how == Touch::Forgotten && touched.why.is_none() && is_asked_for(node)
-        })
+        .filter(|(node, touched)| touched.is_forgotten_whole() && is_asked_for(node))
         .map(|(node, _)| node.clone())
         .collect()
 }
