@@ -22,14 +22,8 @@ use crate::words::{Digest, MachinePath, PeerHost, ProviderName, ServiceName};
 
 /// The file of the daemon's configuration.
 pub const CONFIG: &str = "site.toml";
-/// The file of the site's certificate, with what issued it.
-pub const CERTIFICATE: &str = "identity.pem";
-/// Its key.
-pub const KEY: &str = "identity.key";
-/// The file of the other sites.
-pub const PEERS: &str = "peers.toml";
-/// The file of the mesh's authorities.
-pub const AUTHORITIES: &str = "authorities.pem";
+// As the daemon finds them where its configuration names no others.
+pub use crate::signals::site::{AUTHORITIES, CERTIFICATE, KEY, PEERS};
 
 /// A file of the site's in a release, by its name.
 #[must_use]

@@ -48,7 +48,7 @@ impl Unwell {
 
     /// Only what `holds` says is on the machine still.
     pub fn keep(&mut self, holds: impl Fn(&ServiceName) -> bool) {
-        self.services.retain(|service, _| holds(service));
+        self.leave(false, holds);
     }
 
     /// The pushes that found it.

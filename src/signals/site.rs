@@ -25,6 +25,15 @@ use crate::words::{MetricName, ProviderName};
 pub use crate::words::{MOST_MAPS, Milliseconds, Settings, SettingsError};
 pub use peers::{MOST_PEERS, Peer, Peers, Pins, PinsError};
 
+/// The file of the site's certificate, with what issued it.
+pub const CERTIFICATE: &str = "identity.pem";
+/// The file of the certificate's key.
+pub const KEY: &str = "identity.key";
+/// The file of the other sites.
+pub const PEERS: &str = "peers.toml";
+/// The file of the mesh's authorities.
+pub const AUTHORITIES: &str = "authorities.pem";
+
 /// The format of both files that this grid writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
@@ -226,9 +235,9 @@ pub struct Identity {
 impl Default for Identity {
     fn default() -> Self {
         Self {
-            certificate: MachinePath::Beside(fixed("identity.pem")),
-            key: MachinePath::Beside(fixed("identity.key")),
-            authorities: fixed("authorities.pem"),
+            certificate: MachinePath::Beside(fixed(CERTIFICATE)),
+            key: MachinePath::Beside(fixed(KEY)),
+            authorities: fixed(AUTHORITIES),
         }
     }
 }
@@ -419,7 +428,7 @@ fn is_default_metrics(address: &std::net::SocketAddr) -> bool {
 }
 
 fn peers_file() -> ReleasePath {
-    fixed("peers.toml")
+    fixed(PEERS)
 }
 
 fn is_default_peers_file(path: &ReleasePath) -> bool {
