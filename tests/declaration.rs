@@ -676,6 +676,49 @@ root = "here"
 }
 
 #[test]
+fn a_folder_of_resources_between_two_roots_hides_neither_from_the_other() {
+    let text = r#"
+[mesh]
+name = "prod"
+[nodes.a]
+courier = "local"
+root = "here"
+[nodes.b]
+courier = "manifests"
+folder = "here/b"
+[nodes.c]
+courier = "local"
+root = "here/b/c"
+[signals]
+"#;
+    let folder = Folder::with(text);
+    let here = folder.path().canonicalize_utf8().unwrap();
+    let printed = folder.errors().replace(here.as_str(), "DIR");
+    insta::assert_snapshot!(printed, @"
+    mesh.toml:10:8: the root of c, here/b/c, lies in the root of a, here, of the controller: what is sent to a may delete it
+      10 | [nodes.c]
+         |        ^
+         = give one of them a `root` that is not in the other's; a is at mesh.toml:4
+    ");
+}
+
+#[test]
+fn what_a_provider_says_wrongly_is_shown_as_it_was_read_whatever_the_files_say_since() {
+    let folder = Folder::with(
+        "[mesh]\nname = \"prod\"\n[services.broker]\nprovides = { kind = \"rabbitmq\", port = 5672 }\n",
+    );
+    let loaded = folder.load().unwrap();
+    std::fs::remove_file(folder.path().join("mesh.toml")).unwrap();
+    let broker = ServiceName::new("broker").unwrap();
+    let wrong = loaded.wrong_provides(&broker, "it is wrong".to_owned());
+    insta::assert_snapshot!(wrong.to_string().replace(folder.path().as_str(), "DIR"), @r#"
+    DIR/mesh.toml:4:1: it is wrong
+      4 | provides = { kind = "rabbitmq", port = 5672 }
+        | ^^^^^^^^
+    "#);
+}
+
+#[test]
 fn the_file_of_a_secret_exists_and_only_what_is_called_as_one_is_told() {
     let text = r#"
 [mesh]

@@ -12,8 +12,7 @@ use super::service::{Draft, Drafts};
 use super::source::Sources;
 use super::{check_paths, read_error, service_signals};
 use crate::kinds::{BINDING_NAMES, Provider};
-use crate::words::nearest;
-use crate::words::{NodeName, ServiceName};
+use crate::words::{NodeName, ServiceName, nearest};
 
 /// All checks.
 pub(super) fn all(
@@ -166,24 +165,24 @@ fn one_folder_for_two_machines(
             ),
         ));
     }
-    for (name, node) in &machines.nodes {
+    // What holds no releases deletes none, and hides nobody that does.
+    let holding = || machines.nodes.iter().filter(|(_, node)| node.is_observed());
+    let roots: HashMap<(Host<'_>, &Utf8Path), &Node> = holding()
+        .map(|(_, node)| ((host_of(node), Utf8Path::new(node.root.as_str())), node))
+        .collect();
+    for (name, node) in holding() {
         let root = Utf8Path::new(node.root.as_str());
         let host = host_of(node);
         let mut above = root.ancestors().skip(1);
-        let Some(outer) = above.find_map(|folder| seen.get(&(host, folder))) else {
+        let Some(around) = above.find_map(|folder| roots.get(&(host, folder))) else {
             continue;
         };
-        let (Some(place), Some(other), Some(around)) = (
-            machines.declared.get(name),
-            machines.declared.get(*outer),
-            machines.nodes.get(*outer),
-        ) else {
+        let outer = &around.name;
+        let (Some(place), Some(other)) =
+            (machines.declared.get(name), machines.declared.get(outer))
+        else {
             continue;
         };
-        // What holds no releases deletes none.
-        if !node.is_observed() || !around.is_observed() {
-            continue;
-        }
         problems.push(Problem::new(
             *place,
             format!(

@@ -13,8 +13,8 @@ use toml_edit::{InlineTable, Value};
 use super::diagnostic::Diagnostics;
 use super::edit_text::{Target, set};
 use super::load::{Loaded, load};
-use super::{Hold, Selector, nearest, select};
-use crate::words::{NodeName, ServiceName};
+use super::{Hold, Selector, select};
+use crate::words::{NodeName, ServiceName, nearest};
 
 /// Why a declaration was not changed.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::declaration::{Mesh, Recipient, SecretSource};
-use super::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
+use super::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 use super::input::Input;
 use super::items::Items;
 use super::machine::{Machines, Surroundings};
@@ -30,6 +30,25 @@ pub struct Loaded {
     pub digest: Digest,
     /// Its files, relative to its folder: `mesh.toml`, then those of `mesh.d` in order of name.
     pub files: Vec<Utf8PathBuf>,
+    /// Where each provider says what it provides: the file as it is shown, and where in it.
+    provides: BTreeMap<ServiceName, (String, Option<Position>)>,
+}
+
+impl Loaded {
+    /// That something is wrong with what a service provides, where it says so. For what is known only once the declaration is
+    /// right, and told of the bytes that were read, whatever became of the files since.
+    #[must_use]
+    pub fn wrong_provides(&self, service: &ServiceName, message: String) -> Diagnostic {
+        let place = self.provides.get(service);
+        let (file, at) = place.cloned().unwrap_or_default();
+        Diagnostic {
+            kind: DiagnosticKind::Template,
+            file,
+            at,
+            message,
+            help: None,
+        }
+    }
 }
 
 /// Reads and checks the declaration in `folder`.
@@ -107,6 +126,10 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
             &mut problems,
         );
     }
+    let provides = drafts.iter();
+    let provides = provides
+        .filter_map(|(name, draft)| Some((name.clone(), sources.at(draft.provides?))))
+        .collect();
     match head.name {
         Some(name) if problems.is_empty() => Ok(Loaded {
             mesh: Mesh {
@@ -124,39 +147,13 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
             held_by_default: machines.held_by_default,
             digest: sources.digest,
             files: sources.files.into_iter().map(|file| file.path).collect(),
+            provides,
         }),
         _ => Err(sources.diagnostics(problems)),
     }
 }
 
 /// What `[mesh]` says.
-/// What is wrong with what these services provide, where they say so. For what is known only once the declaration is right.
-#[must_use]
-pub fn wrong_provides(folder: &Utf8Path, wrong: Vec<(ServiceName, String)>) -> Vec<Diagnostic> {
-    let Ok(sources) = Sources::read(folder) else {
-        return Vec::new(); // it was read a moment ago
-    };
-    let mut ignored = Vec::new();
-    let parsed = syntax::parse(&sources, &mut ignored);
-    let items = Items::merge(&sources, &parsed.tables, &mut ignored);
-    let place = |name: &ServiceName| {
-        let service = items.services.get(name.as_str())?;
-        let key = service.table("a service").ok()?.get("provides")?.key;
-        Some(key)
-    };
-    let problems = wrong
-        .into_iter()
-        .map(|(name, message)| Problem {
-            kind: DiagnosticKind::Template,
-            place: place(&name).unwrap_or(Place::new(0, 0..0)),
-            message,
-            help: None,
-            hidden: false,
-        })
-        .collect();
-    sources.diagnostics(problems).errors
-}
-
 #[derive(Default)]
 struct Head {
     /// Absent: it is missing or wrong, which was reported.

@@ -34,7 +34,6 @@ mod source;
 mod syntax;
 mod text;
 
-pub use crate::words::nearest;
 pub use declaration::{
     Become, Consumption, CourierKind, FileContent, FileDeclaration, FileMode, FilePath, Hold,
     Limits, Location, Mesh, Move, Node, Owner, Provides, Recipient, Resources, SecretSource,
@@ -43,7 +42,7 @@ pub use declaration::{
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Position};
 pub use edit::{EditError, set_hold, set_nodes};
 pub use init::starter;
-pub use load::{Loaded, load, load_again, wrong_provides};
+pub use load::{Loaded, load, load_again};
 pub use names::{Names, ServiceNames, names};
 pub use schema::schema;
 pub use select::{SelectError, Selector, select};

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Expected, Unexpected};
 
 use super::diagnostic::without_secret_keys;
-use super::nearest;
 use super::place::{Place, Problem};
+use crate::words::nearest;
 
 /// How much of a wrong text is repeated in a message.
 const LONGEST_TEXT: usize = 60;

@@ -9,7 +9,6 @@ use super::file::{FilePlaces, files};
 use super::input::{Input, Table};
 use super::load::named;
 use super::machine::Machines;
-use super::nearest;
 use super::place::{At, Place, Problem};
 use super::raw;
 use super::read_error::{listed, missing_key, nearest_of_many, quoted};
@@ -18,7 +17,7 @@ use super::schema::required_keys;
 use super::service_signals;
 use super::text::{Limit, Machines as Named, MachinesRef};
 use crate::kinds::{self, Provider, Runs};
-use crate::words::{NodeName, ReleasePath, ServiceName, Tag};
+use crate::words::{NodeName, ReleasePath, ServiceName, Tag, nearest};
 
 /// All services, on the way.
 pub(super) type Drafts<'a> = BTreeMap<ServiceName, Draft<'a>>;

@@ -102,6 +102,13 @@ impl Sources {
             .unwrap_or_default()
     }
 
+    /// The file of a place as it is named to people, and where in it.
+    pub fn at(&self, place: Place) -> (String, Option<Position>) {
+        let source = self.files.get(place.file);
+        let at = source.map(|source| source.position(place, false));
+        (self.shown(place.file), at)
+    }
+
     /// `FILE:LINE` of a place, for a message that names another one.
     pub fn reference(&self, place: Place) -> String {
         let line = self

@@ -10,10 +10,10 @@ use super::change::{name, tell};
 use crate::cli::context::{Context, Writing, some_of};
 use crate::cli::exit::CommandError;
 use crate::cli::view::Changed;
-use crate::mesh::{EditError, Mesh, Selector, nearest, set_nodes};
+use crate::mesh::{EditError, Mesh, Selector, set_nodes};
 use crate::provision;
 use crate::store::{Change, Store as _, SystemChance};
-use crate::words::{NodeName, ServiceName};
+use crate::words::{NodeName, ServiceName, nearest};
 
 /// Arguments of `grid assign`.
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources;
 use crate::compose::templates::parse;
 use crate::compose::trial::{wrong_bindings, wrong_templates};
-use crate::mesh::{self, Diagnostic, Diagnostics, Mesh};
+use crate::mesh::{self, Diagnostic, Diagnostics, Loaded};
 
 /// The most wrong templates that one run shows.
 const SHOWN_MOST: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         }
         Err(wrong) => return Err(wrong.into()),
     };
-    let wrong = templates(context, &folder, &loaded.mesh);
+    let wrong = templates(context, &folder, &loaded);
     if !wrong.errors.is_empty() {
         if context.ui.json {
             context.ui.json(&CheckView::Wrong(wrong), false)?;
@@ -78,7 +78,8 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
 }
 
 /// Templates that cannot be read, do not parse, or ask for what is not there.
-fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
+fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> Diagnostics {
+    let mesh = &loaded.mesh;
     let sources = context.sources(folder, mesh);
     let of_lists = mesh
         .services
@@ -130,14 +131,9 @@ fn templates(context: &Context, folder: &Utf8Path, mesh: &Mesh) -> Diagnostics {
         .collect();
     let bindings = wrong_bindings(mesh).into_iter().map(|wrong| {
         let message = format!("{}: {}", wrong.consumer, wrong.why);
-        (wrong.provider, message)
+        loaded.wrong_provides(&wrong.provider, message)
     });
-    let bindings: Vec<_> = bindings.collect();
-    let bindings = match bindings.is_empty() {
-        true => Vec::new(),
-        false => mesh::wrong_provides(folder, bindings),
-    };
-    let errors = bindings.into_iter().chain(errors.into_values());
+    let errors = bindings.chain(errors.into_values());
     let mut errors: Vec<Diagnostic> = errors.chain(tried).collect();
     let omitted = errors.len().saturating_sub(SHOWN_MOST);
     errors.truncate(SHOWN_MOST);

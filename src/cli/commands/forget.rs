@@ -12,9 +12,8 @@ use crate::cli::exit::CommandError;
 use crate::cli::phrases::list;
 use crate::cli::view::Changed;
 use crate::compose::sent::Machine;
-use crate::mesh::nearest;
 use crate::store::{Change, Store as _, Touch, Touched};
-use crate::words::{NodeName, ServiceName};
+use crate::words::{NodeName, ServiceName, nearest};
 
 /// Arguments of `grid forget`.
 #[derive(Debug, Args)]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::cli::commands::change::name;
 use crate::cli::context::some_of;
 use crate::cli::exit::CommandError;
-use crate::mesh::{Mesh, nearest};
+use crate::mesh::Mesh;
 use crate::provision::ProvisionId;
-use crate::words::ServiceName;
+use crate::words::{ServiceName, nearest};
 
 /// Where it is listed which accounts there are.
 pub(in crate::cli::commands) const LISTED: &str = "`grid provisions` lists those that there are";

@@ -149,7 +149,7 @@ fn in_file(path: &Path, which: Which) -> Result<Vec<Epoch>, CommandError> {
 
 fn unknown(epoch: Epoch, known: &[Epoch]) -> CommandError {
     let texts: Vec<String> = known.iter().map(ToString::to_string).collect();
-    let nearest = crate::mesh::nearest(&epoch.to_string(), texts.iter().map(String::as_str));
+    let nearest = crate::words::nearest(&epoch.to_string(), texts.iter().map(String::as_str));
     let suggestion = nearest.map(|name| format!("; did you mean {name}?"));
     CommandError::usage(format!(
         "no process with epoch {epoch} has reported{}",
