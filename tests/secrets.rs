@@ -9,32 +9,16 @@
 )]
 
 mod delivery_bed;
+mod secret_search;
 mod support;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use delivery_bed::sshd::Sshd;
-
-/// Which of `words` stand in the argument list or environment of some process now.
-fn look(words: &[&str], found: &mut [bool]) {
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        for file in ["cmdline", "environ"] {
-            let bytes = std::fs::read(process.path().join(file)).unwrap_or_default();
-            for (word, found) in words.iter().zip(found.iter_mut()) {
-                *found |= holds(&bytes, word);
-            }
-        }
-    }
-}
-
-fn holds(bytes: &[u8], word: &str) -> bool {
-    bytes
-        .windows(word.len())
-        .any(|part| part == word.as_bytes())
-}
+use secret_search::{Haystacks, base64, holds, look};
 
 #[test]
 fn no_secret_is_in_any_argument_list_or_environment_while_a_push_goes_on() {
@@ -87,71 +71,6 @@ fn no_secret_is_in_any_argument_list_or_environment_while_a_push_goes_on() {
     assert!(holds(&seen.bytes(), "load of accounts"), "{}", seen.all());
 }
 
-/// Every form in which a secret could stand somewhere: as it is, and in base64 and hexadecimal.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
-    use std::fmt::Write as _;
-    let mut hex = String::new();
-    for byte in secret.bytes() {
-        write!(hex, "{byte:02x}").unwrap();
-    }
-    let mut forms = vec![
-        secret.as_bytes().to_vec(),
-        hex.to_uppercase().into_bytes(),
-        hex.into_bytes(),
-    ];
-    // At each of the three places where its first byte may fall among six bits; without what its neighbours decide.
-    for skip in 0..3 {
-        let text = base64(&[&b"???"[..skip], secret.as_bytes()].concat());
-        let from = if skip == 0 { 0 } else { skip + 1 };
-        let to = text.trim_end_matches('=').len() - 1;
-        forms.push(text.as_bytes()[from..to].to_vec());
-    }
-    forms
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-/// Everything that is searched, by name.
-#[derive(Default)]
-struct Haystacks(Vec<(String, Vec<u8>)>);
-
-impl Haystacks {
-    fn add(&mut self, name: &str, bytes: Vec<u8>) {
-        self.0.push((name.to_owned(), bytes));
-    }
-
-    /// Every file below a folder, its name too.
-    fn add_tree(&mut self, folder: &Path) {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            let (path, kind) = (entry.path(), entry.file_type().unwrap());
-            if kind.is_dir() {
-                self.add_tree(&path);
-            } else {
-                let mut bytes = path.display().to_string().into_bytes();
-                if kind.is_file() {
-                    bytes.extend(std::fs::read(&path).unwrap());
-                }
-                self.add(&path.display().to_string(), bytes);
-            }
-        }
-    }
-
-    /// Where one of these secrets stands, in whatever form.
-    fn with(&self, secrets: &[&str]) -> BTreeSet<String> {
-        let forms: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret)).collect();
-        let has = |bytes: &[u8]| {
-            forms
-                .iter()
-                .any(|form| bytes.windows(form.len()).any(|part| part == form))
-        };
-        let found = self.0.iter().filter(|(_, bytes)| has(bytes));
-        found.map(|(name, _)| name.clone()).collect()
-    }
-}
-
 #[test]
 fn the_search_for_a_secret_finds_it_in_every_form() {
     let secret = "pl4nted-Secret_91";
@@ -182,21 +101,26 @@ struct Two {
 
 impl Two {
     fn new() -> Self {
+        Self::with("", SERVICES)
+    }
+
+    /// With these keys of the first machine, and these services.
+    fn with(keys: &str, services: &str) -> Self {
         let sshd = Sshd::start();
         let folder = sshd.dir.path();
-        let machine = |name: &str, last: u8| {
+        let machine = |name: &str, last: u8, keys: &str| {
             format!(
-                "[nodes.{name}]\naddress = \"127.0.0.{last}\"\nport = {}\nuser = \"root\"\nidentity = \"{}\"\nroot = \"{}\"\n\n",
+                "[nodes.{name}]\n{keys}address = \"127.0.0.{last}\"\nport = {}\nuser = \"root\"\nidentity = \"{}\"\nroot = \"{}\"\n\n",
                 sshd.port,
                 sshd.home().join(".ssh/id_ed25519").display(),
                 folder.join(name).join("a/b/c").display(),
             )
         };
         let bench = support::Bench::new(&format!(
-            "[mesh]\nname = \"try\"\n\n[secrets.admin]\ncommand = [\"cat\", \"{}\"]\n\n{}{}{SERVICES}",
+            "[mesh]\nname = \"try\"\n\n[secrets.admin]\ncommand = [\"cat\", \"{}\"]\n\n{}{}{services}",
             folder.join("admin-secret").display(),
-            machine("atlas", 2),
-            machine("borealis", 3),
+            machine("atlas", 2, keys),
+            machine("borealis", 3, ""),
         ));
         let three = support::three_machines();
         for file in ["accounts.list.j2", "accounts.sh", "login.sh"] {
@@ -433,4 +357,102 @@ fn a_secret_stands_nowhere_but_where_it_must_on_both_sides_of_ssh() {
         printed.with(&secrets),
         BTreeSet::from(["planted".to_owned()])
     );
+}
+
+/// Every machine is a site, whose check prints its key and waits until it was looked at.
+const SITES: &str = r#"
+[signals]
+mode = "poll"
+trust = "pin"
+apply = ["true"]
+check = ["sh", "-c", "GATE; cat identity.key; echo checked"]
+
+[signals.settings]
+special_addresses = true
+"#;
+
+#[test]
+fn a_sites_key_stands_nowhere_but_on_its_machine_whichever_courier_brings_it() {
+    let two = Two::with("courier = \"openssh\"\n", SITES);
+    let (folder, bench) = (two.sshd.dir.path().to_owned(), &two.bench);
+    let gate = bench.path("gate");
+    let wait = "until [ -e \"$1\" ]; do sleep 0.05; done";
+    let wait = format!("sh -c '{wait}' planted-argument-7291 {}", gate.display());
+    bench.edit("GATE", &wait.replace('"', "\\\""));
+    std::fs::write(folder.join("admin-secret"), "operators-own-Secret_4711").unwrap();
+
+    let arguments = ["push", "--all", "-vv"];
+    let mut child = bench
+        .command(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Both keys are there before any check runs, and the processes are looked at until both pushes are done.
+    let key = |machine: &str| {
+        let file = folder
+            .join(machine)
+            .join("a/b/c/current/services/site/identity.key");
+        std::fs::read_to_string(&file).map_or_else(|_| Vec::new(), |text| body(&text))
+    };
+    let (mut found, mut planted) = ([false; 2], [false]);
+    let end = Instant::now() + Duration::from_secs(120);
+    while child.try_wait().unwrap().is_none() && Instant::now() < end {
+        look(&["planted-argument-7291"], &mut planted);
+        for machine in ["atlas", "borealis"] {
+            if let [line, ..] = key(machine).as_slice() {
+                look(&[line], &mut found[..1]);
+            }
+        }
+        if planted[0] && !key("atlas").is_empty() && !key("borealis").is_empty() {
+            std::fs::write(&gate, "").unwrap();
+        }
+    }
+    let seen = bench.seen(child.wait_with_output().unwrap(), &arguments);
+    let seen = seen.exits(0);
+    for shown in ["checked", "[redacted]"] {
+        assert!(holds(&seen.bytes(), shown), "{}", seen.all());
+    }
+    assert_eq!(found, [false; 2], "in an argument list or environment");
+    let keys = [key("atlas"), key("borealis")].concat();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    assert!(keys.len() >= 2 && keys.iter().all(|line| line.len() >= 16));
+
+    let mut printed = Haystacks::default();
+    printed.add("push -vv", seen.bytes());
+    for arguments in [
+        &["rotate", "--site", "atlas"][..],
+        &["push", "--behind", "-vv", "--json"],
+        &["status", "-vv", "--probe"],
+        &["history", "-v"],
+        &["compose", "atlas"],
+        &["signals", "diff"],
+        &["signals", "render"],
+    ] {
+        let seen = bench.grid(arguments).exits(0);
+        printed.add(&arguments.join(" "), seen.bytes());
+    }
+    let renewed = [key("atlas"), key("borealis")].concat();
+    let keys: Vec<&str> = keys
+        .iter()
+        .copied()
+        .chain(renewed.iter().map(String::as_str))
+        .collect();
+    assert_eq!(printed.with(&keys), BTreeSet::new(), "printed");
+    let mut ours = Haystacks::default();
+    ours.add_tree(bench.mesh.parent().unwrap());
+    assert_eq!(ours.with(&keys), BTreeSet::new(), "on the controller");
+    let mut theirs = Haystacks::default();
+    theirs.add_tree(&folder);
+    let left = theirs.with(&keys);
+    assert!(left.len() >= 2, "the search finds them: {left:?}");
+    for name in left {
+        assert!(name.ends_with("/services/site/identity.key"), "{name}");
+    }
+}
+
+/// The lines of a PEM text between its marks.
+fn body(pem: &str) -> Vec<String> {
+    let lines = pem.lines().filter(|line| !line.starts_with("-----"));
+    lines.map(str::to_owned).collect()
 }

@@ -156,12 +156,17 @@ impl<'a> Run<'a> {
         self.orders.take_over && (self.is_named(node) || self.orders.named == Named::Behind)
     }
 
-    /// What the commands of these services may know: what each is given, the accounts on its list, and the operator's own
-    /// secrets that were asked for.
+    /// What the commands of these services may know: what each is given, the accounts on its list, the keys of the machine's site,
+    /// and the operator's own secrets that were asked for.
     pub(super) fn secrets<'m>(&self, manifests: impl IntoIterator<Item = &'m Manifest>) -> Secrets {
         let provisions = &self.state.provisions;
         let mut all = self.sources.told_secrets();
-        for (name, service) in manifests.into_iter().flat_map(|m| &m.services) {
+        let manifests: Vec<&Manifest> = manifests.into_iter().collect();
+        let sites = manifests.iter().filter(|manifest| manifest.site.is_some());
+        let identities = sites.filter_map(|manifest| self.state.identities.of(&manifest.node));
+        let keys = identities.flat_map(|identity| identity.generations());
+        all.extend(keys.filter_map(|identity| identity.key.pem().ok()));
+        for (name, service) in manifests.iter().flat_map(|m| &m.services) {
             let given = service
                 .bindings
                 .keys()
