@@ -3,7 +3,6 @@
 use super::environment;
 use super::other_kind::OtherKind;
 use super::sources::SourceError;
-use super::templates::TemplateError;
 use crate::kinds;
 use crate::words::{NodeName, PathError, ServiceName};
 
@@ -27,7 +26,7 @@ pub enum ComposeError {
         /// Of which service.
         service: ServiceName,
         /// Where and why.
-        source: TemplateError,
+        source: Box<kinds::TemplateError>,
     },
     /// A list or a binding cannot be written.
     #[error("{service}: {source}")]
@@ -87,24 +86,13 @@ impl ComposeError {
         let place = match self {
             Self::NoNode(node) => format!("[nodes.{node}]"),
             Self::Source { source, .. } => return source.remedy(),
-            Self::Template {
-                source:
-                    TemplateError {
-                        remedy: Some(remedy),
-                        ..
-                    },
+            Self::Template { source: wrong, .. }
+            | Self::Kind {
+                source: kinds::KindError::Template(wrong),
                 ..
-            } => return remedy.clone(),
-            Self::Template { source, .. } => match source.line {
-                Some(line) => format!("{} (line {line})", source.template),
-                None => source.template.clone(),
-            },
-            Self::Kind {
-                source: kinds::KindError::Template { template, line, .. },
-                ..
-            } => match line {
-                Some(line) => format!("{template} (line {line})"),
-                None => template.clone(),
+            } => match &wrong.remedy {
+                Some(remedy) => return remedy.clone(),
+                None => wrong.place(),
             },
             Self::OtherKind(other) => return other.remedy(),
             Self::Site { .. } => "[signals]".to_owned(),

@@ -362,7 +362,7 @@ impl Composer {
                         .render(template.as_str(), secrets, node, service, bindings)
                         .map_err(|source| ComposeError::Template {
                             service: service.name.clone(),
-                            source,
+                            source: Box::new(source),
                         })?;
                     let mode = mode(rendered.holds_secret);
                     files.add(path, mode, owner, rendered.text.as_bytes(), install)?;

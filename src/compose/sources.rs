@@ -5,6 +5,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
+use crate::kinds::{KindError, TemplateError};
 use crate::words::{Digest, Secret, SecretName};
 
 /// A source that cannot be read.
@@ -93,4 +94,15 @@ pub fn leads_out(path: &Utf8Path) -> bool {
     !path
         .components()
         .all(|part| matches!(part, Normal(_) | CurDir))
+}
+
+/// Reads the template of a provider's list, for its kind.
+pub(super) fn list_template(
+    sources: &dyn Sources,
+) -> impl Fn(&str) -> Result<String, KindError> + '_ {
+    |path| {
+        sources.template(path.into()).map_err(|error| {
+            KindError::Template(Box::new(TemplateError::new(path, None, error.why)))
+        })
+    }
 }

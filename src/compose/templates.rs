@@ -8,32 +8,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use minijinja::Environment;
 use minijinja::value::{Object, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::sources::{SourceError, Sources};
-use crate::kinds::{self, Missing};
+use crate::kinds::{self, Missing, TemplateError};
 use crate::mesh::{Mesh, Node, Service};
 use crate::words::{SecretName, ServiceName};
-
-/// Why a template does not render.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{template}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-pub struct TemplateError {
-    /// Its path, relative to the declaration.
-    pub template: String,
-    /// The line, counted from 1.
-    pub line: Option<usize>,
-    /// Why; it holds no secret.
-    pub why: String,
-    /// What it asked for in vain, where that is known.
-    pub missing: Option<Box<Missing>>,
-    /// What to do about it, as a clause, where it is not the template that is wrong.
-    pub remedy: Option<String>,
-}
 
 /// Why the text of a template does not parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +89,54 @@ struct Watched<T> {
 struct OperatorSecrets {
     sources: Arc<dyn Sources>,
     declared: Vec<SecretName>,
-    failed: Arc<std::sync::Mutex<Option<SourceError>>>,
+    fetched: Arc<Fetched>,
+}
+
+/// The secrets that one template asked for.
+#[derive(Default)]
+struct Fetched(Mutex<Asking>);
+
+#[derive(Default)]
+struct Asking {
+    had: BTreeMap<SecretName, Value>,
+    failed: Option<SourceError>,
+    /// The template failed, and is rendered only to say of what: for that nobody is asked for one secret more.
+    is_over: bool,
+}
+
+impl Fetched {
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a secret, if it can be had.
+    fn get(&self, name: &SecretName, sources: &dyn Sources) -> Option<Value> {
+        let mut asking = self.asking();
+        if let Some(had) = asking.had.get(name) {
+            return Some(had.clone());
+        }
+        if asking.is_over {
+            return Some(Value::from(""));
+        }
+        match sources.secret(name) {
+            Ok(secret) => {
+                let value = Value::from(secret.expose());
+                asking.had.insert(name.clone(), value.clone());
+                Some(value)
+            }
+            Err(error) => {
+                asking.failed = Some(error);
+                None
+            }
+        }
+    }
+
+    /// The template failed: why a secret of it could not be had, if one could not.
+    fn fail(&self) -> Option<SourceError> {
+        let mut asking = self.asking();
+        asking.is_over = true;
+        asking.failed.take()
+    }
 }
 
 impl std::fmt::Debug for OperatorSecrets {
@@ -121,18 +152,12 @@ impl Object for Watched<OperatorSecrets> {
             .declared
             .iter()
             .find(|name| Some(name.as_str()) == key.as_str())?;
-        match self.values.sources.secret(name) {
-            Ok(secret) => {
-                self.read.store(true, Ordering::Relaxed);
-                Some(Value::from(secret.expose()))
-            }
-            Err(error) => {
-                if let Ok(mut failed) = self.values.failed.lock() {
-                    *failed = Some(error);
-                }
-                None
-            }
-        }
+        let OperatorSecrets {
+            sources, fetched, ..
+        } = &self.values;
+        let value = fetched.get(name, sources.as_ref())?;
+        self.read.store(true, Ordering::Relaxed);
+        Some(value)
     }
 }
 
@@ -174,15 +199,6 @@ fn remark(missing: &Missing, service: &Service) -> String {
     }
 }
 
-/// What is wrong in the template that another one includes, and not that including it failed.
-fn innermost(error: &minijinja::Error) -> &minijinja::Error {
-    let source = std::error::Error::source(error);
-    match source.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
-        Some(inner) => innermost(inner),
-        None => error,
-    }
-}
-
 fn node_value(node: &Node) -> Value {
     let tags: Vec<String> = node.tags.iter().map(|tag| tag.to_string()).collect();
     minijinja::context! { name => node.name.as_str(), address => node.host(), tags => tags }
@@ -192,16 +208,7 @@ impl Templates {
     /// Templates of one declaration.
     #[must_use]
     pub fn new(mesh: &Mesh, sources: Arc<dyn Sources>) -> Self {
-        let mut engine = Environment::new();
-        engine.set_undefined_behavior(UndefinedBehavior::Strict);
-        engine.set_auto_escape_callback(|_| AutoEscape::None);
-        engine.set_formatter(|out, state, value| kinds::print(out, state, value, names));
-        let syntax = minijinja::syntax::SyntaxConfig::builder()
-            .keep_trailing_newline(true)
-            .build();
-        if let Ok(syntax) = syntax {
-            engine.set_syntax(syntax);
-        }
+        let mut engine = kinds::engine(names);
         let loader = Arc::clone(&sources);
         let declared: BTreeSet<String> = mesh.templates().map(ToString::to_string).collect();
         engine.set_loader(move |name| {
@@ -251,12 +258,12 @@ impl Templates {
         bindings: &BTreeMap<ServiceName, kinds::Binding>,
     ) -> Result<Rendered, TemplateError> {
         let read = Arc::new(AtomicBool::new(false));
-        let failed = Arc::new(std::sync::Mutex::new(None));
+        let fetched = Arc::new(Fetched::default());
         let secrets = Value::from_object(Watched {
             values: OperatorSecrets {
                 sources: Arc::clone(&self.sources),
                 declared: declared_secrets,
-                failed: Arc::clone(&failed),
+                fetched: Arc::clone(&fetched),
             },
             read: Arc::clone(&read),
         });
@@ -278,41 +285,41 @@ impl Templates {
             secrets => secrets,
         };
         let render = |context| self.engine.get_template(path)?.render(context);
-        let result = render(context.clone());
+        let error = match render(context.clone()) {
+            Ok(text) => {
+                return Ok(Rendered {
+                    text: zeroize::Zeroizing::new(text),
+                    holds_secret: read.load(Ordering::Relaxed),
+                });
+            }
+            Err(error) => error,
+        };
         let holds_secret = read.load(Ordering::Relaxed);
-        let secret_failure = failed.lock().ok().and_then(|mut failed| failed.take());
-        result
-            .map(|text| Rendered {
-                text: zeroize::Zeroizing::new(text),
-                holds_secret,
-            })
-            .map_err(|error| {
-                let error = innermost(&error);
-                let name = error.name().unwrap_or(path);
-                let template = self.engine.get_template(name).ok();
-                let source = template.as_ref().map_or("", |template| template.source());
-                let detail = error.detail().filter(|_| !holds_secret);
-                let detail = detail.or_else(|| kinds::quoted(error, source));
-                let no_text = kinds::no_text(error, source, !holds_secret);
-                let missing = match &secret_failure {
-                    None => kinds::missing(error, source, &context, names, render),
-                    Some(_) => None,
-                };
-                TemplateError {
-                    template: name.to_owned(),
-                    line: error.line(),
-                    why: match (&secret_failure, &missing, detail) {
-                        (Some(failed), ..) => failed.to_string(),
-                        (None, Some(missing), _) => {
-                            format!("{}: {missing}{}", error.kind(), remark(missing, service))
-                        }
-                        (None, None, _) if no_text.is_some() => no_text.unwrap_or_default(),
-                        (None, None, Some(more)) => format!("{}: {more}", error.kind()),
-                        (None, None, None) => error.kind().to_string(),
-                    },
-                    missing: missing.map(Box::new),
-                    remedy: secret_failure.map(|failed| failed.remedy()),
-                }
-            })
+        let error = kinds::innermost(&error);
+        let of = |error: &minijinja::Error| {
+            let name = error.name().unwrap_or(path);
+            let template = self.engine.get_template(name).ok();
+            let source = template.map_or_else(String::new, |template| template.source().to_owned());
+            (name.to_owned(), source)
+        };
+        let (name, source) = of(error);
+        if let Some(failed) = fetched.fail() {
+            return Err(TemplateError {
+                remedy: Some(failed.remedy()),
+                ..TemplateError::new(name, error.line(), failed.to_string())
+            });
+        }
+        let found = kinds::missing(error, &context, names, of, render);
+        let remark = |missing: &Missing| remark(missing, service);
+        Err(TemplateError::of_missing(found, remark).unwrap_or_else(|| {
+            let no_text = kinds::no_text(error, &source, !holds_secret);
+            let detail = error.detail().filter(|_| !holds_secret);
+            let why = match (no_text, detail.or_else(|| kinds::quoted(error, &source))) {
+                (Some(no_text), _) => no_text,
+                (None, Some(more)) => format!("{}: {more}", error.kind()),
+                (None, None) => error.kind().to_string(),
+            };
+            TemplateError::new(name, error.line(), why)
+        }))
     }
 }

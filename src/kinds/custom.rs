@@ -1,6 +1,7 @@
 //! A provider of the operator's own: a template for the list, a command that loads it, and one that
 //! checks it. Both commands read the list from standard input, as every kind's do.
 
+mod asked;
 mod names;
 mod template;
 mod wants;
@@ -20,7 +21,8 @@ use super::kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
-use super::missing::{Missing, word_in};
+use super::missing::Missing;
+use super::template_error::TemplateError;
 use crate::words::{Command, Digest, ReleasePath};
 
 /// The kind's name in the declaration.
@@ -79,22 +81,26 @@ pub const BINDING_NAMES: [&str; 10] = [
 const LIST_NAMES: [&str; 4] = ["mesh", "provider", "mark", "accounts"];
 
 impl Custom {
-    /// The first of its own names that the template of the list, whose text is `source`, asks for in vain, and in which line.
+    /// The names that the template of the list, whose text is `source`, asks for and that nothing fills in: a rendering fails that
+    /// comes to one of them, and there may be none that does. In the order of the text.
     #[must_use]
-    pub fn missing_in_list(&self, source: &str) -> Option<(usize, Missing)> {
-        let unknown = template::unknown(source, &LIST_NAMES);
-        let (at, name) = unknown
-            .iter()
-            .filter_map(|name| Some((word_in(source, name)?, name)))
-            .min_by_key(|(at, _)| at.start)?;
-        let line = source.get(..at.start)?.matches('\n').count();
-        let missing = Missing {
-            of: None,
-            name: name.clone(),
-            there: LIST_NAMES.map(str::to_owned).to_vec(),
-            at,
-        };
-        Some((line.saturating_add(1), missing))
+    pub fn unknown_in_list(&self, source: &str) -> Vec<TemplateError> {
+        let unknown = template::unknown(source, &LIST_NAMES).into_iter();
+        let unknown = unknown.map(|unknown| {
+            let before = source.get(..unknown.at.start).unwrap_or("");
+            let line = before.matches('\n').count().saturating_add(1);
+            let missing = Missing {
+                of: None,
+                name: unknown.name,
+                there: LIST_NAMES.map(str::to_owned).to_vec(),
+                at: unknown.at,
+            };
+            TemplateError {
+                missing: Some(Box::new(missing.clone())),
+                ..TemplateError::new(self.template.as_str(), Some(line), missing.to_string())
+            }
+        });
+        unknown.collect()
     }
 
     /// The names in its templates of a binding that nothing fills in, each with the key of its template.
@@ -108,7 +114,7 @@ impl Custom {
         let all = uri.chain(entries).chain(env);
         all.flat_map(|(key, template)| {
             let unknown = template.unknown(&BINDING_NAMES).into_iter();
-            unknown.map(move |name| (key.clone(), name))
+            unknown.map(move |unknown| (key.clone(), unknown.name))
         })
         .collect()
     }
@@ -183,7 +189,8 @@ impl ProviderKind for Custom {
         };
         Ok(GrantList {
             extension: self.extension.as_str().to_owned(),
-            content: template::render(self.template.as_str(), &source, list)?,
+            content: template::render(self.template.as_str(), &source, list)
+                .map_err(|wrong| KindError::Template(Box::new(wrong)))?,
         })
     }
 
@@ -209,13 +216,6 @@ impl ProviderKind for Custom {
             password => account.secret.expose(),
             wants => wants_value(wants(account)?),
         };
-        // Whether what a template says holds the password cannot be known, so all of it is secret.
-        let entry = |name: &str, setting: String, inline: &Inline| {
-            Ok(Entry {
-                name: name.to_owned(),
-                value: Value::Secret(inline.render(&setting, values.clone())?),
-            })
-        };
         let provider = account.owner.provider;
         let setting = |key: &str| format!("`{key}` of `[services.{provider}.provides]`");
         let mut entries = vec![
@@ -226,22 +226,32 @@ impl ProviderKind for Custom {
             Entry::plain("username", username.as_str()),
             Entry::secret("password", account.secret.expose()),
         ];
+        let mut wrong = Vec::new();
+        // Whether what a template says holds the password cannot be known, so all of it is secret.
+        let mut entry = |name: &str, key: String, inline: &Inline| {
+            let rendered = inline.render(&setting(&key), values.clone());
+            let value = rendered.map_err(|error| wrong.push(error)).ok()?;
+            Some(Entry {
+                name: name.to_owned(),
+                value: Value::Secret(value),
+            })
+        };
         if let Some(uri) = &self.uri {
-            entries.push(entry("uri", setting("uri"), uri)?);
+            entries.extend(entry("uri", "uri".to_owned(), uri));
         }
         for (name, inline) in &self.entries {
             let name = name.as_str();
-            entries.push(entry(name, setting(&format!("entries.{name}")), inline)?);
+            entries.extend(entry(name, format!("entries.{name}"), inline));
         }
-        let env = self
-            .env
-            .iter()
-            .map(|(name, inline)| {
-                let name = name.as_str();
-                entry(name, setting(&format!("env.{name}")), inline)
-            })
-            .collect::<Result<_, KindError>>()?;
-        Ok(Binding { entries, env })
+        let env = self.env.iter().filter_map(|(name, inline)| {
+            let name = name.as_str();
+            entry(name, format!("env.{name}"), inline)
+        });
+        let env = env.collect();
+        match TemplateError::together(wrong) {
+            None => Ok(Binding { entries, env }),
+            Some(wrong) => Err(KindError::Template(Box::new(wrong))),
+        }
     }
 }
 
@@ -258,7 +268,7 @@ mod tests {
             .collect();
         let custom = |uri: &str| -> Custom {
             let text = format!(
-                "template = \"t\"\nload = [\"l\"]\ncheck = [\"c\"]\nuri = {uri:?}\nentries = {{ a = \"{{{{ hots }}}}\" }}\n\
+                "template = \"t\"\nload = [\"l\"]\ncheck = [\"c\"]\nuri = {uri:?}\nentries = {{ a = \"{{{{ hots }}}}\", b = \"{{% if host %}}{{% set x = 1 %}}{{% endif %}}{{{{ x }}}}{{{{ y|default(host) }}}}\" }}\n\
                  env = {{ A = \"{{% for i in range(3) %}}{{{{ i }}}}{{% endfor %}}{{{{ usernme|upper }}}}\" }}\n"
             );
             toml::from_str(&text).unwrap()
@@ -355,7 +365,7 @@ KEYS_TOKEN=hunter2
                 ..account
             },
         );
-        insta::assert_snapshot!(error.unwrap_err(), @"`uri` of `[services.keys.provides]`: undefined value: `wants` has no `scope`; it is empty");
+        insta::assert_snapshot!(error.unwrap_err(), @"`uri` of `[services.keys.provides]`: undefined value: `wants` has no `scope`; it is empty; and `entries.scope` of `[services.keys.provides]`: undefined value: `wants` has no `scope`; it is empty");
     }
 
     #[test]

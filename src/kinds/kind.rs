@@ -3,7 +3,7 @@
 use crate::words::{Generation, MeshName, ReleasePath, Salt, Secret, ServiceName};
 
 use super::Wants;
-use super::missing::Missing;
+use super::template_error::TemplateError;
 
 /// Whose list it is: what a kind marks on a provider so that it touches only that. Two meshes may
 /// share one provider, and one mesh may declare it twice.
@@ -153,17 +153,8 @@ pub struct Script(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// A template of the operator's does not render.
-    #[error("{template}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-    Template {
-        /// Which: a path, or a setting of the declaration.
-        template: String,
-        /// The line, counted from 1.
-        line: Option<usize>,
-        /// What it asked for in vain, where that is known.
-        missing: Option<Box<Missing>>,
-        /// What the template engine says; it names no value.
-        why: String,
-    },
+    #[error(transparent)]
+    Template(Box<TemplateError>),
     /// A value that the kind cannot write.
     #[error("{what} of {consumer}: {why}")]
     Value {

@@ -1,23 +1,27 @@
 //! What a template asked for that is not there, and what there is instead.
 //!
 //! A template that failed is rendered once more over the same values, which now remember what they were asked for in vain. So what
-//! is missing is known at any depth and under any name that the template gave to what it asked.
+//! is missing is known at any depth and under any name that the template gave to what it asked. What is known to be missing is
+//! given something to stand there, and the template is rendered again: so all that it misses is told at once.
 //!
 //! Threat: a key may be computed, so that it may be a secret. Of keys that were asked for, only what stands in the template's own text is
 //! told.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use minijinja::State;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
 
+use super::engine::{Names, names_in, told};
 use crate::words::nearest;
 
-/// The most names that are told of what has more.
-const TOLD_MOST: usize = 12;
 /// The most vain askings that are remembered; the last ones are.
 const REMEMBERED_MOST: usize = 64;
+/// The most that one template is told to miss.
+const FOUND_MOST: usize = 16;
 /// From this many letters on, a name that begins or ends with what was asked for is likely meant.
 const TELLING: usize = 3;
 
@@ -61,15 +65,10 @@ impl fmt::Display for Missing {
             Some(of) => write!(f, "`{of}` has no `{}`", self.name)?,
             None => write!(f, "there is no `{}`", self.name)?,
         }
-        let told = self.there.get(..TOLD_MOST).unwrap_or(&self.there);
         match &self.of {
-            _ if told.is_empty() => f.write_str("; it is empty")?,
-            Some(_) => write!(f, "; it has {}", told.join(", "))?,
-            None => write!(f, "; there are {}", told.join(", "))?,
-        }
-        let more = self.there.len().saturating_sub(told.len());
-        if more > 0 {
-            write!(f, " and {more} more")?;
+            _ if self.there.is_empty() => f.write_str("; it is empty")?,
+            Some(_) => write!(f, "; it has {}", told(&self.there))?,
+            None => write!(f, "; there are {}", told(&self.there))?,
         }
         match self.meant() {
             Some(meant) => write!(f, "; did you mean `{meant}`?"),
@@ -78,44 +77,77 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The names that a value has, where iterating over it does not give them.
-pub type Names = fn(&Value) -> Option<Vec<String>>;
+/// Something missing, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// In which template.
+    pub template: String,
+    /// In which line of it, counted from 1.
+    pub line: Option<usize>,
+    /// What.
+    pub missing: Missing,
+}
 
-/// What the template was missing that failed with `error` over `context`, if it was something. `source` is the text of the
-/// template that the error names, and `render` renders once more.
+/// What is wrong in the template that another one includes, and not that including it failed.
+#[must_use]
+pub fn innermost(error: &minijinja::Error) -> &minijinja::Error {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
+        Some(inner) => innermost(inner),
+        None => error,
+    }
+}
+
+/// All that a template was missing which failed with `error` over `context`, at most [`FOUND_MOST`], in the order in which it asks;
+/// empty if it failed at something else first. `template` says of which template an error is, and its text; `render` renders once
+/// more.
 #[must_use]
 pub fn missing(
     error: &minijinja::Error,
-    source: &str,
     context: &Value,
     names: Names,
-    render: impl FnOnce(Value) -> Result<String, minijinja::Error>,
-) -> Option<Missing> {
-    if error.kind() != minijinja::ErrorKind::UndefinedError {
-        return None;
-    }
-    let at = error.range()?;
-    let expression = source.get(at.clone())?;
-    let vain = Arc::new(Mutex::new(Vec::new()));
-    let root = Watched {
-        value: context.clone(),
-        path: Vec::new(),
-        names,
-        vain: Arc::clone(&vain),
+    template: impl Fn(&minijinja::Error) -> (String, String),
+    render: impl Fn(Value) -> Result<String, minijinja::Error>,
+) -> Vec<Found> {
+    let log = Arc::new(Log::default());
+    let again = || {
+        log.vain().clear();
+        let root = Watched {
+            value: context.clone(),
+            path: Arc::default(),
+            log: Arc::clone(&log),
+        };
+        // What it says is of no interest, and may be a secret.
+        render(Value::from_object(root))
+            .map(zeroize::Zeroizing::new)
+            .err()
     };
-    // What it says is of no interest, and may be a secret.
-    drop(render(Value::from_object(root)).map(zeroize::Zeroizing::new));
-    let vain = vain.lock().ok()?;
-    let asked = vain
-        .iter()
-        .rev()
-        .find(|asked| has_word(expression, &asked.key))?;
-    Some(Missing {
-        of: (!asked.path.is_empty()).then(|| written(&asked.path, source)),
-        name: asked.key.clone(),
-        there: asked.there.clone(),
-        at,
-    })
+    let mut all = Vec::new();
+    let mut later = again();
+    let mut first = Some(error);
+    while all.len() < FOUND_MOST {
+        let Some(error) = first.take().or(later.as_ref()) else {
+            break;
+        };
+        let error = innermost(error);
+        let (name, source) = template(error);
+        let Some((asked, at)) = log.asked(error, &source) else {
+            break;
+        };
+        all.push(Found {
+            template: name,
+            line: error.line(),
+            missing: Missing {
+                of: (!asked.path.is_empty()).then(|| written(&asked.path, &source)),
+                name: asked.key.clone(),
+                there: names_in(&asked.value, names),
+                at,
+            },
+        });
+        log.filled().push(asked.wherever(&source));
+        later = again();
+    }
+    all
 }
 
 /// One step from a value to one in it.
@@ -126,34 +158,107 @@ enum Step {
     Some,
 }
 
-/// A vain asking.
+/// A vain asking, and what was asked.
+#[derive(Clone)]
 struct Asked {
-    path: Vec<Step>,
+    path: Arc<[Step]>,
     key: String,
-    there: Vec<String>,
+    value: Value,
+}
+
+impl Asked {
+    /// The same, asked of whatever a loop goes through: by the keys that stand in the template's text.
+    fn wherever(self, source: &str) -> Filled {
+        let written = |step: &Step| match step {
+            Step::Key(key) if has_word(source, key) => Some(key.clone()),
+            _ => None,
+        };
+        Filled {
+            path: self.path.iter().map(written).collect(),
+            key: self.key,
+        }
+    }
+}
+
+/// What something stands for.
+struct Filled {
+    /// Absent: any step.
+    path: Vec<Option<String>>,
+    key: String,
+}
+
+impl Filled {
+    fn is(&self, path: &[Step], key: &str) -> bool {
+        let same = |(own, step): (&Option<String>, &Step)| match (own, step) {
+            (None, _) => true,
+            (Some(own), Step::Key(key)) => own == key,
+            (Some(_), Step::Some) => false,
+        };
+        self.key == key && self.path.len() == path.len() && self.path.iter().zip(path).all(same)
+    }
+}
+
+/// What was asked for in vain.
+#[derive(Default)]
+struct Log {
+    /// In this rendering.
+    vain: Mutex<VecDeque<Asked>>,
+    /// In those before; something stands there now.
+    filled: Mutex<Vec<Filled>>,
+}
+
+impl Log {
+    fn vain(&self) -> MutexGuard<'_, VecDeque<Asked>> {
+        self.vain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn filled(&self) -> MutexGuard<'_, Vec<Filled>> {
+        self.filled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The vain asking that an error is about, and the bytes of `source` that ask.
+    fn asked(&self, error: &minijinja::Error, source: &str) -> Option<(Asked, Range<usize>)> {
+        if error.kind() != minijinja::ErrorKind::UndefinedError {
+            return None;
+        }
+        let at = error.range()?;
+        let expression = source.get(at.clone())?;
+        // What goes through a filter is named beside the expression, which is the filter.
+        let named = error.detail().and_then(|detail| detail.split('`').nth(1));
+        let named = named.unwrap_or("");
+        let vain = self.vain();
+        let asks = |asked: &&Asked| {
+            let key = asked.key.as_str();
+            has_word(expression, key) || (has_word(named, key) && has_word(source, key))
+        };
+        let asked = vain.iter().rev().find(asks)?;
+        let at = match has_word(expression, &asked.key) {
+            true => at,
+            false => last_before(source, at.start, &asked.key).unwrap_or(at),
+        };
+        Some((asked.clone(), at))
+    }
+}
+
+/// Where a word stands last before a byte of a text, in the same line.
+fn last_before(text: &str, end: usize, word: &str) -> Option<Range<usize>> {
+    let before = text.get(..end)?;
+    let line = before.rfind('\n').map_or(0, |line| line.saturating_add(1));
+    let start = words_in(before.get(line..)?, word).last()?;
+    let start = line.saturating_add(start);
+    Some(start..start.saturating_add(word.len()))
 }
 
 /// A value that remembers what it was asked for in vain, as do those in it.
 struct Watched {
     value: Value,
-    path: Vec<Step>,
-    names: Names,
-    vain: Arc<Mutex<Vec<Asked>>>,
+    path: Arc<[Step]>,
+    log: Arc<Log>,
 }
 
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Watched")
-    }
-}
-
-impl Watched {
-    fn there(&self) -> Vec<String> {
-        (self.names)(&self.value).unwrap_or_else(|| {
-            let keys = self.value.try_iter().into_iter().flatten();
-            keys.filter_map(|key| key.as_str().map(str::to_owned))
-                .collect()
-        })
     }
 }
 
@@ -168,16 +273,20 @@ impl Object for Watched {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let found = self.value.get_item(key).ok()?;
         if found.is_undefined() {
-            if let (Some(key), Ok(mut vain)) = (key.as_str(), self.vain.lock()) {
-                if vain.len() >= REMEMBERED_MOST {
-                    vain.remove(0);
-                }
-                vain.push(Asked {
-                    path: self.path.clone(),
-                    key: key.to_owned(),
-                    there: self.there(),
-                });
+            let key = key.as_str()?;
+            let known = |filled: &Filled| filled.is(&self.path, key);
+            if self.log.filled().iter().any(known) {
+                return Some(Value::from_object(StandIn));
             }
+            let mut vain = self.log.vain();
+            if vain.len() >= REMEMBERED_MOST {
+                vain.pop_front();
+            }
+            vain.push_back(Asked {
+                path: Arc::clone(&self.path),
+                key: key.to_owned(),
+                value: self.value.clone(),
+            });
             return None;
         }
         if !matches!(found.kind(), ValueKind::Map | ValueKind::Seq) {
@@ -188,8 +297,7 @@ impl Object for Watched {
         Some(Value::from_object(Self {
             value: found,
             path: self.path.iter().cloned().chain(step).collect(),
-            names: self.names,
-            vain: Arc::clone(&self.vain),
+            log: Arc::clone(&self.log),
         }))
     }
 
@@ -202,6 +310,50 @@ impl Object for Watched {
             },
         }
     }
+}
+
+/// Stands where something was asked for in vain, so that rendering goes on: it has everything, holds nothing and prints nothing.
+#[derive(Debug)]
+struct StandIn;
+
+impl Object for StandIn {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn get_value(self: &Arc<Self>, _: &Value) -> Option<Value> {
+        Some(Value::from_object(Self))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Empty
+    }
+
+    fn call(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        _: &[Value],
+    ) -> Result<Value, minijinja::Error> {
+        Ok(Value::from_object(Self))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        _: &str,
+        _: &[Value],
+    ) -> Result<Value, minijinja::Error> {
+        Ok(Value::from_object(Self))
+    }
+
+    fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// Whether a value only stands where something was asked for in vain.
+pub(super) fn is_stand_in(value: &Value) -> bool {
+    value.downcast_object_ref::<StandIn>().is_some()
 }
 
 /// A path as a template writes it; a key that is not in its text, which a loop may have gone through, is not told.
@@ -224,21 +376,21 @@ fn written(path: &[Step], source: &str) -> String {
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    word_in(text, word).is_some()
+    words_in(text, word).next().is_some()
 }
 
-/// Where `word` first stands in a text as a word of its own.
-pub(super) fn word_in(text: &str, word: &str) -> Option<Range<usize>> {
+/// Where `word` stands in a text as a word of its own.
+fn words_in(text: &str, word: &str) -> impl Iterator<Item = usize> {
     let inside = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let edge = |c: Option<char>| c.is_none_or(|c| !inside(c));
-    if word.is_empty() {
-        return None;
-    }
-    text.match_indices(word).find_map(|(at, found)| {
+    let edge = move |c: Option<char>| c.is_none_or(|c| !inside(c));
+    let matches = text
+        .match_indices(word)
+        .filter(|(_, found)| !found.is_empty());
+    matches.filter_map(move |(at, found)| {
         let end = at.saturating_add(found.len());
         let before = text.get(..at)?.chars().next_back();
         let after = text.get(end..)?.chars().next();
-        (edge(before) && edge(after)).then_some(at..end)
+        (edge(before) && edge(after)).then_some(at)
     })
 }
 
@@ -267,9 +419,16 @@ mod tests {
             secret => PLANTED,
         };
         let error = template.render(&context).unwrap_err();
+        let of = |_: &minijinja::Error| (String::new(), source.to_owned());
         let again = |values| template.render(values);
-        let found = missing(&error, source, &context, |_| None, again);
-        let said = found.map_or_else(|| "nothing".to_owned(), |missing| missing.to_string());
+        let found = missing(&error, &context, |_| None, of, again);
+        let said = match found.is_empty() {
+            true => "nothing".to_owned(),
+            false => {
+                let said = found.iter().map(|found| found.missing.to_string());
+                said.collect::<Vec<_>>().join("\n    ")
+            }
+        };
         assert!(!said.contains("hunter2"), "{said}");
         format!("{source}\n    {said}\n")
     }
@@ -291,6 +450,9 @@ mod tests {
             "{% if node.adress %}{% endif %}",
             "{{ nothing.at_all }}",
             "{{ zeus is defined }}{{ node.name }}{{ node.adress }}",
+            "{{ zeus }}{% for a in accounts %}{{ a.user|upper }}{% endfor %}{% for x in none_of %}{{ x }}{% endfor %}{{ maybe|default('') }}{{ hera.all ~ node.adress }}{{ zeus }}{{ last[0] }}",
+            "{% if zeus == 1 or not hera %}{{ node.adress }}{% endif %}",
+            "{{ zeus }}{{ node.name.first }}{{ hera }}",
         ];
         insta::assert_snapshot!(all.map(said).concat(), @r#"
         {{ nodes }}
@@ -321,6 +483,19 @@ mod tests {
             `nothing` has no `at_all`; it is empty
         {{ zeus is defined }}{{ node.name }}{{ node.adress }}
             `node` has no `adress`; it has name, address, tags; did you mean `address`?
+        {{ zeus }}{% for a in accounts %}{{ a.user|upper }}{% endfor %}{% for x in none_of %}{{ x }}{% endfor %}{{ maybe|default('') }}{{ hera.all ~ node.adress }}{{ zeus }}{{ last[0] }}
+            there is no `zeus`; there are node, mesh, accounts, nothing, secret
+            `accounts[…]` has no `user`; it has username, password; did you mean `username`?
+            there is no `none_of`; there are node, mesh, accounts, nothing, secret
+            there is no `hera`; there are node, mesh, accounts, nothing, secret
+            `node` has no `adress`; it has name, address, tags; did you mean `address`?
+            there is no `last`; there are node, mesh, accounts, nothing, secret
+        {% if zeus == 1 or not hera %}{{ node.adress }}{% endif %}
+            there is no `zeus`; there are node, mesh, accounts, nothing, secret
+            there is no `hera`; there are node, mesh, accounts, nothing, secret
+            `node` has no `adress`; it has name, address, tags; did you mean `address`?
+        {{ zeus }}{{ node.name.first }}{{ hera }}
+            there is no `zeus`; there are node, mesh, accounts, nothing, secret
         "#);
     }
 

@@ -5,6 +5,7 @@
 //! consumer is given.
 
 mod custom;
+mod engine;
 mod kind;
 mod missing;
 mod percent;
@@ -13,19 +14,22 @@ mod printed;
 mod promises;
 pub mod rabbitmq;
 mod runs;
+mod template_error;
 
 pub use custom::{
     BINDING_NAMES, BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError,
     Variable, WantName, WantValue, quoted,
 };
+pub use engine::{Names, engine};
 pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
-pub use missing::{Missing, Names, missing};
-pub use printed::{no_text, print};
+pub use missing::{Found, Missing, innermost, missing};
+pub use printed::no_text;
 pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
 pub use runs::{Runs, UserName};
+pub use template_error::TemplateError;
 
 use serde::{Deserialize, Serialize};
 

@@ -8,10 +8,8 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State, escape_formatter};
 
 use super::custom::is_quotable;
-use super::missing::Names;
-
-/// The most names that are told of what has more.
-const TOLD_MOST: usize = 12;
+use super::engine::{Names, names_in, told};
+use super::missing::is_stand_in;
 
 /// What was to be printed and is no text; the source of the engine's error.
 #[derive(Debug)]
@@ -35,18 +33,15 @@ impl std::error::Error for NoText {}
 ///
 /// # Errors
 /// Where it is a map or a list; [`no_text`] tells more of that error.
-pub fn print(
+pub(super) fn print(
     out: &mut Output<'_>,
     state: &mut State<'_, '_>,
     value: &Value,
     names: Names,
 ) -> Result<(), Error> {
     let wrong = match value.kind() {
-        ValueKind::Map => NoText::Map(names(value).unwrap_or_else(|| {
-            let keys = value.try_iter().into_iter().flatten();
-            keys.filter_map(|key| key.as_str().map(str::to_owned))
-                .collect()
-        })),
+        _ if is_stand_in(value) => return Ok(()),
+        ValueKind::Map => NoText::Map(names_in(value, names)),
         ValueKind::Seq | ValueKind::Iterable => NoText::List,
         _ => return escape_formatter(out, state, value),
     };
@@ -76,22 +71,18 @@ pub fn no_text(error: &Error, source: &str, names_told: bool) -> Option<String> 
             )
         }
         NoText::Map(names) => {
-            let mut told = format!("{what} is a map, and no text");
-            let some = names.get(..TOLD_MOST).unwrap_or(names);
-            if names_told && !some.is_empty() {
-                told.push_str("; it has ");
-                told.push_str(&some.join(", "));
-                if names.len() > some.len() {
-                    told.push_str(" and more");
-                }
+            let mut said = format!("{what} is a map, and no text");
+            if names_told && !names.is_empty() {
+                said.push_str("; it has ");
+                said.push_str(&told(names));
             }
             match expression {
                 Some(text) if names.iter().any(|name| name == "name") => {
-                    told.push_str(&format!("; did you mean `{text}.name`?"));
+                    said.push_str(&format!("; did you mean `{text}.name`?"));
                 }
-                _ => told.push_str("; say which of what it has"),
+                _ => said.push_str("; say which of what it has"),
             }
-            told
+            said
         }
     })
 }

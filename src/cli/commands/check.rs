@@ -15,7 +15,7 @@ use crate::cli::ui::{Line, Look};
 use crate::cli::view::{CheckView, Checked};
 use crate::compose::sources::Sources;
 use crate::compose::templates::parse;
-use crate::compose::trial::{wrong_bindings, wrong_templates};
+use crate::compose::trial;
 use crate::mesh::{self, Diagnostic, Diagnostics, Loaded};
 
 /// The most wrong templates that one run shows.
@@ -39,7 +39,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         }
         Err(wrong) => return Err(wrong.into()),
     };
-    let wrong = templates(context, &folder, &loaded);
+    let (wrong, unreached) = templates(context, &folder, &loaded);
     if !wrong.errors.is_empty() {
         if context.ui.json {
             context.ui.json(&CheckView::Wrong(wrong), false)?;
@@ -47,13 +47,15 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
         }
         return Err(wrong.into());
     }
+    let mut notes = notes::of(&folder, &loaded.mesh);
+    notes.extend(unreached);
     let checked = Checked {
         mesh: loaded.mesh.name.clone(),
         digest: loaded.digest,
         files: loaded.files.iter().map(ToString::to_string).collect(),
         machines: loaded.mesh.nodes.len(),
         services: loaded.mesh.services.len(),
-        notes: notes::of(&folder, &loaded.mesh),
+        notes,
     };
     if context.ui.json {
         context.ui.json(&CheckView::Right(checked), false)?;
@@ -77,8 +79,9 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     Ok(Exit::Done)
 }
 
-/// Templates that cannot be read, do not parse, or ask for what is not there.
-fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> Diagnostics {
+/// Templates that cannot be read, do not parse, or ask for what is not there; and a note of each name that nothing fills in where no
+/// trial led.
+fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> (Diagnostics, Vec<String>) {
     let mesh = &loaded.mesh;
     let sources = context.sources(folder, mesh);
     let of_lists = mesh
@@ -115,9 +118,10 @@ fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> Diagnosti
         errors.extend(wrong(path).map(|wrong| (path, wrong)));
     }
     let sources: Arc<dyn Sources> = sources.clone();
-    let tried = wrong_templates(mesh, &sources).into_iter();
-    let tried = tried.filter(|wrong| !errors.contains_key(Utf8Path::new(&wrong.template)));
-    let tried: Vec<Diagnostic> = tried
+    let tried = trial::templates(mesh, &sources);
+    let wrong = tried.wrong.into_iter();
+    let wrong = wrong.filter(|wrong| !errors.contains_key(Utf8Path::new(&wrong.template)));
+    let wrong: Vec<Diagnostic> = wrong
         .map(|wrong| {
             let path = Utf8Path::new(&wrong.template);
             match (sources.included(path), wrong.line) {
@@ -129,13 +133,23 @@ fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> Diagnosti
             }
         })
         .collect();
-    let bindings = wrong_bindings(mesh).into_iter().map(|wrong| {
+    let bindings = tried.bindings.into_iter().map(|wrong| {
         let message = format!("{}: {}", wrong.consumer, wrong.why);
         loaded.wrong_provides(&wrong.provider, message)
     });
     let errors = bindings.chain(errors.into_values());
-    let mut errors: Vec<Diagnostic> = errors.chain(tried).collect();
+    let mut errors: Vec<Diagnostic> = errors.chain(wrong).collect();
     let omitted = errors.len().saturating_sub(SHOWN_MOST);
     errors.truncate(SHOWN_MOST);
-    Diagnostics { errors, omitted }
+    let unreached = tried.unreached.into_iter().take(SHOWN_MOST);
+    let unreached = unreached.map(|unknown| {
+        let line = unknown.line.map(|line| format!(":{line}"));
+        format!(
+            "{}{}: nothing led here when the template was tried, and {}",
+            unknown.template,
+            line.unwrap_or_default(),
+            unknown.why
+        )
+    });
+    (Diagnostics { errors, omitted }, unreached.collect())
 }

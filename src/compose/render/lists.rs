@@ -3,6 +3,7 @@
 use super::Composer;
 use crate::compose::files::Files;
 use crate::compose::manifest::Grants;
+use crate::compose::sources::list_template;
 use crate::compose::{ComposeError, World};
 use crate::kinds::{self, Account, Provider};
 use crate::words::ServiceName;
@@ -51,19 +52,9 @@ impl Composer {
                 })
             })
             .collect();
-        let templates = |path: &str| {
-            self.sources
-                .template(path.into())
-                .map_err(|error| kinds::KindError::Template {
-                    template: path.to_owned(),
-                    line: None,
-                    missing: None,
-                    why: error.why,
-                })
-        };
         provider
             .kind()
-            .list(owner, &accounts, &templates)
+            .list(owner, &accounts, &list_template(self.sources.as_ref()))
             .map_err(|source| ComposeError::Kind {
                 service: name.clone(),
                 source,

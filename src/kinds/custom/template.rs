@@ -5,20 +5,20 @@
 //! if that holds no quoted text; the engine's own detail is told only of a template that does not parse,
 //! when no value is there yet.
 
-use std::collections::BTreeSet;
-
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::{Deserialize, Serialize};
 
-use super::super::kind::KindError;
+use super::super::engine::{Names, engine};
 use super::super::missing::missing;
-use super::super::printed::{no_text, print};
+use super::super::printed::no_text;
+use super::super::template_error::TemplateError;
+use super::asked::{self, Unknown};
 use crate::words::Secret;
 
 /// The longest expression that an error quotes, in bytes.
 const LONGEST_QUOTE: usize = 60;
+/// Every value that these templates see gives its names when it is iterated over.
+const ITERATED: Names = |_| None;
 
 /// A template that stands in the declaration itself. It parses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Inline(String);
 impl TryFrom<String> for Inline {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        engine()
+        engine(ITERATED)
             .template_from_str(&text)
             .map(|_| ())
             .map_err(|error| unparsed(&error))?;
@@ -43,24 +43,20 @@ impl From<Inline> for String {
 }
 
 impl Inline {
-    /// The names in it that are none of `known` and none of the engine's own.
-    pub(super) fn unknown(&self, known: &[&str]) -> BTreeSet<String> {
+    /// The names in it that it asks for and that neither it nor `known` fills in.
+    pub(super) fn unknown(&self, known: &[&str]) -> Vec<Unknown> {
         unknown(&self.0, known)
     }
 
     /// What it says of `values`. `name` is what an error calls it.
     /// It is text of the declaration, so that a line within it is told only where it has several.
-    pub(super) fn render(&self, name: &str, values: Value) -> Result<Secret, KindError> {
-        render(name, &self.0, values).map_err(|error| match error {
-            KindError::Template { missing, why, .. } if self.0.lines().count() < 2 => {
-                KindError::Template {
-                    template: name.to_owned(),
-                    line: None,
-                    missing,
-                    why,
-                }
+    pub(super) fn render(&self, name: &str, values: Value) -> Result<Secret, TemplateError> {
+        render(name, &self.0, values).map_err(|mut error| {
+            if self.0.lines().count() < 2 {
+                error.line = None;
+                error.more.iter_mut().for_each(|more| more.line = None);
             }
-            other => other,
+            error
         })
     }
 }
@@ -77,61 +73,36 @@ impl schemars::JsonSchema for Inline {
     }
 }
 
-/// The names in the template `source` that are none of `known` and none of the engine's own.
-pub(super) fn unknown(source: &str, known: &[&str]) -> BTreeSet<String> {
-    let engine = engine();
-    let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
-    let names = engine
-        .template_from_str(source)
-        .map(|template| template.undeclared_variables(false));
-    let names = names.unwrap_or_default().into_iter();
-    names
-        .filter(|name| !known.contains(&name.as_str()) && !globals.contains(name.as_str()))
-        .collect()
+/// The names that the template `source` asks for and that neither it nor `known` fills in.
+pub(super) fn unknown(source: &str, known: &[&str]) -> Vec<Unknown> {
+    asked::unknown(&engine(ITERATED), source, known)
 }
 
 /// What the template `source` says of `values`. `name` is what an error calls it.
 ///
 /// # Errors
 /// When it does not parse, or says something of a value that is not there or not of that type.
-pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, KindError> {
-    let engine = engine();
-    let wrong = |error: &minijinja::Error, missing, why| KindError::Template {
-        template: name.to_owned(),
-        line: error.line(),
-        missing,
-        why,
-    };
+pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, TemplateError> {
+    let engine = engine(ITERATED);
     let template = engine
         .template_from_str(source)
-        .map_err(|error| wrong(&error, None, unparsed(&error)))?;
+        .map_err(|error| TemplateError::new(name, error.line(), unparsed(&error)))?;
     template.render(&values).map(Secret::new).map_err(|error| {
-        let again = |values| template.render(values);
-        match missing(&error, source, &values, |_| None, again) {
-            Some(missing) => {
-                let why = format!("{}: {missing}", error.kind());
-                wrong(&error, Some(Box::new(missing)), why)
-            }
-            None => {
-                // Its values hold passwords, always.
-                let no_text = no_text(&error, source, false);
-                let why = no_text.unwrap_or_else(|| unrendered(&error, source));
-                wrong(&error, None, why)
-            }
-        }
+        let of = |_: &minijinja::Error| (name.to_owned(), source.to_owned());
+        let found = missing(
+            &error,
+            &values,
+            |_| None,
+            of,
+            |values| template.render(values),
+        );
+        TemplateError::of_missing(found, |_| String::new()).unwrap_or_else(|| {
+            // Its values hold passwords, always.
+            let no_text = no_text(&error, source, false);
+            let why = no_text.unwrap_or_else(|| unrendered(&error, source));
+            TemplateError::new(name, error.line(), why)
+        })
     })
-}
-
-fn engine() -> Environment<'static> {
-    let mut engine = Environment::new();
-    engine.set_undefined_behavior(UndefinedBehavior::Strict);
-    engine.set_auto_escape_callback(|_| AutoEscape::None);
-    engine.set_formatter(|out, state, value| print(out, state, value, |_| None));
-    let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
-    if let Ok(syntax) = syntax {
-        engine.set_syntax(syntax);
-    }
-    engine
 }
 
 fn unparsed(error: &minijinja::Error) -> String {
