@@ -21,6 +21,8 @@ mod coverage;
 mod deaths;
 #[path = "simulation/declared.rs"]
 mod declared;
+#[path = "simulation/eye.rs"]
+mod eye;
 #[path = "simulation/floor.rs"]
 mod floor;
 #[path = "simulation/history.rs"]
@@ -33,6 +35,10 @@ mod machine;
 mod plan;
 #[path = "simulation/progress.rs"]
 mod progress;
+#[path = "simulation/reports.rs"]
+mod reports;
+#[path = "simulation/waiting.rs"]
+mod waiting;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

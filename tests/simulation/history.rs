@@ -18,8 +18,8 @@ use super::courier::{Courier, Killed};
 use super::coverage::Coverage;
 use super::declared::{Consumes, Declared, NoFiles, machine, service};
 use super::floor::Floor;
-use super::invariants;
 use super::plan::{Death, Loss, Op, Plan, PushPlan, Whom};
+use super::{invariants, reports, waiting};
 
 /// Chance from a seed: SplitMix64.
 pub struct Seeded(pub u64);
@@ -146,7 +146,7 @@ impl History {
         invariants::the_store_knows(self);
         invariants::unwell_is_what_nobody_looked_at_since(self);
         invariants::uncertain_is_behind(self);
-        invariants::nothing_waits_without_a_cause(self);
+        waiting::nothing_waits_without_a_cause(self);
         match self.floor.violation.take() {
             Some(violation) => Err(format!("{when}: {violation}")),
             None => Ok(()),
@@ -545,9 +545,9 @@ impl History {
             Ended::Reported(report) => {
                 self.floor
                     .say(|| format!("  {:?} after {} rounds", report.verdict(), report.rounds));
-                invariants::of_a_report(self, report, &named, &contacted, disturbed);
+                reports::of_a_report(self, report, &named, &contacted, disturbed);
                 if let Some(pretended) = pretended.filter(|_| !disturbed) {
-                    invariants::dry_run_agrees(self, &pretended);
+                    reports::dry_run_agrees(self, &pretended);
                 }
             }
         }
@@ -610,7 +610,7 @@ impl History {
         let Ended::Reported(report) = ended else {
             return Err("the repairing push died".to_owned());
         };
-        invariants::repaired(self, &report)?;
+        reports::repaired(self, &report)?;
         let again = PushPlan {
             whom: Whom::Behind,
             ..quiet
