@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `courier` | what the push asks of couriers |
 //! | `receipt` | what comes back |
-//! | `dispatch` | many machines at a time, retries |
+//! | `settings` | how machines are reached |
+//! | `dispatch` | many machines at a time |
+//! | `worker` | one of them, with retries |
 //! | `prepared` | a send before anybody is reached |
 //! | `exchange`, `ear` | the conversation with one machine, over any courier |
 //! | `remote` | one command on a machine |
@@ -36,11 +38,13 @@ mod redact;
 mod remedy;
 mod remote;
 mod script;
+mod settings;
 mod ssh;
 mod tar;
+mod worker;
 
 pub use courier::{Dispatch, Heard, Manner, Parcel, Progress, Question, Target};
-pub use dispatch::{CourierSettings, Couriers};
+pub use dispatch::Couriers;
 pub use gate::Gate;
 pub use manifests::NOT_OBSERVED;
 pub use plan::{LeftAlone, left_alone};
@@ -48,4 +52,5 @@ pub use prepared::load_of;
 pub use receipt::{Answer, Applied, FailedStep, Failure, Holding, Outcome, Sight};
 pub use redact::Secrets;
 pub use remote::{Ran, RemoteCommand};
+pub use settings::CourierSettings;
 pub use ssh::{AskPassphrase, SeenKey, host_keys, match_blocks};

@@ -12,12 +12,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::courier::Target;
-use super::dispatch::CourierSettings;
 use super::error::{DeliveryError, NotLetIn, absent};
 use super::link::{Courier, Link};
 use super::local::{Pipe, start};
 use super::receipt::{FailedStep, Failure};
 use super::script::{LONGEST, Launch};
+use super::settings::CourierSettings;
 
 /// The longest of what `ssh` says that is kept, in bytes.
 const SAID: usize = 1000;

@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ssh2_config::{HostParams, ParseRule, SshConfig};
 
 use super::super::courier::Target;
-use super::super::dispatch::{CourierSettings, within};
 use super::super::error::DeliveryError;
+use super::super::settings::{CourierSettings, within};
 
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 4 * 1024 * 1024;

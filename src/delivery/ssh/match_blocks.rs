@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::dispatch::CourierSettings;
+use super::super::settings::CourierSettings;
 use super::config;
 use super::host_key::names_match;
 use crate::mesh::{CourierKind, Node};

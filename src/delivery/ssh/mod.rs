@@ -27,10 +27,10 @@ use self::passphrase::Passphrases;
 pub use self::seen::{SeenKey, host_keys};
 use self::wire::{Socket, Stop, Wire};
 use super::courier::Target;
-use super::dispatch::CourierSettings;
 use super::error::DeliveryError;
 use super::link::{Courier, Link, READS, keep_said};
 use super::script::{LONGEST, Launch};
+use super::settings::CourierSettings;
 
 /// How long one attempt to connect takes at most, unless ssh_config says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::dispatch::CourierSettings;
 use super::super::error::DeliveryError;
 use super::super::openssh;
+use super::super::settings::CourierSettings;
 use super::config::{Proxy, Route};
 
 /// What a child says on standard error, in bytes that are kept.

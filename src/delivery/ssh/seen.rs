@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use ssh2::MethodType;
 
 use super::super::courier::Target;
-use super::super::dispatch::CourierSettings;
 use super::super::receipt::Failure;
+use super::super::settings::CourierSettings;
 use super::host_key::{fingerprint, kind_of};
 use super::{config, shake_hands, wire};
 
