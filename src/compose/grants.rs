@@ -7,6 +7,7 @@
 use super::World;
 use super::manifest::{Grant, Grants};
 use crate::kinds::Wants;
+use crate::mesh::Mesh;
 use crate::provision::State;
 use crate::words::ServiceName;
 
@@ -14,23 +15,12 @@ use crate::words::ServiceName;
 #[must_use]
 pub fn list(world: &World<'_>, provider: &ServiceName) -> Grants {
     let mut grants = Grants::new();
-    let default_wants = world
-        .mesh
-        .services
-        .get(provider)
-        .and_then(|service| service.provides.as_ref())
-        .map(|provides| provides.provider.default_wants());
     for (consumer, provision) in world.provisions.of(provider) {
         let newest = provision.newest();
         if newest.state != State::Live {
             continue;
         }
-        let wants = match world.mesh.consumption(provider, consumer) {
-            Some(consumption) => Some(consumption.wants.clone()),
-            None if provision.by_hand => default_wants.clone(),
-            None => None,
-        };
-        if let Some(wants) = wants {
+        if let Some(wants) = wanted(world.mesh, provider, consumer, provision.by_hand) {
             grants.insert(Grant {
                 consumer: consumer.clone(),
                 generation: newest.generation,
@@ -53,6 +43,23 @@ pub fn list(world: &World<'_>, provider: &ServiceName) -> Grants {
         }
     }
     grants
+}
+
+/// What the newest generation of an account is granted with: what its consumer, on some machine, is declared to want; or what is
+/// wanted of the provider where nothing is said, if it was issued by hand and nobody consumes it. `None`: it is on no list
+/// unless it is in use.
+#[must_use]
+pub fn wanted(
+    mesh: &Mesh,
+    provider: &ServiceName,
+    consumer: &ServiceName,
+    by_hand: bool,
+) -> Option<Wants> {
+    if let Some(consumption) = mesh.consumption(provider, consumer) {
+        return Some(consumption.wants.clone());
+    }
+    let provides = mesh.services.get(provider)?.provides.as_ref()?;
+    by_hand.then(|| provides.provider.default_wants())
 }
 
 #[cfg(test)]

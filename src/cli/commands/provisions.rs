@@ -13,6 +13,7 @@ use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, list};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{GenerationView, ProvisionView, ProvisionsView};
+use crate::compose::grants::wanted;
 use crate::compose::manifest::Grant;
 use crate::compose::sent::{Admitted, Fleet};
 use crate::kinds;
@@ -112,7 +113,7 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool, today: Date) -> Provisio
                 number: credential.generation.number,
                 era: credential.generation.era,
                 state: credential.state,
-                username: username(mesh, &id, credential),
+                username: username(mesh, &id, provision.by_hand, credential),
                 kept_for: match (credential.state, credential.generation == newest) {
                     (Stage::Live, false) => of(&whereabouts.used, credential.generation)
                         .iter()
@@ -129,7 +130,7 @@ fn view(mesh: &Mesh, state: &State, show_secrets: bool, today: Date) -> Provisio
                 secret: (show_secrets && credential.generation == newest)
                     .then(|| credential.secret.expose().to_owned()),
                 binding: (show_secrets && credential.generation == newest)
-                    .then(|| binding(mesh, &id, credential))
+                    .then(|| binding(mesh, &id, provision.by_hand, credential))
                     .flatten(),
             });
             ProvisionView {
@@ -164,21 +165,24 @@ fn account<'a>(
     }
 }
 
-/// What a consumer wants of a provider: as declared, or else what an account by hand has.
-fn wants(mesh: &Mesh, id: &ProvisionId, provider: &kinds::Provider) -> kinds::Wants {
-    let declared = mesh
-        .services
-        .get(&id.consumer)
-        .and_then(|service| service.consumes.get(&id.provider));
-    declared.map_or_else(
-        || provider.default_wants(),
-        |consumption| consumption.wants.clone(),
-    )
+/// What an account is granted with; of one that is on no list, what it would be once its consumer is on a machine.
+fn wants(mesh: &Mesh, id: &ProvisionId, by_hand: bool, provider: &kinds::Provider) -> kinds::Wants {
+    wanted(mesh, &id.provider, &id.consumer, by_hand).unwrap_or_else(|| {
+        let consumer = mesh.services.get(&id.consumer);
+        let declared = consumer.and_then(|consumer| consumer.consumes.get(&id.provider));
+        let declared = declared.map(|consumption| consumption.wants.clone());
+        declared.unwrap_or_else(|| provider.default_wants())
+    })
 }
 
-fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<String> {
+fn username(
+    mesh: &Mesh,
+    id: &ProvisionId,
+    by_hand: bool,
+    credential: &Credential,
+) -> Option<String> {
     let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
-    let wants = wants(mesh, id, &provides.provider);
+    let wants = wants(mesh, id, by_hand, &provides.provider);
     Some(account(mesh, id, credential, &wants).username())
 }
 
@@ -187,11 +191,12 @@ fn username(mesh: &Mesh, id: &ProvisionId, credential: &Credential) -> Option<St
 fn binding(
     mesh: &Mesh,
     id: &ProvisionId,
+    by_hand: bool,
     credential: &Credential,
 ) -> Option<BTreeMap<String, String>> {
     let provides = mesh.services.get(&id.provider)?.provides.as_ref()?;
     let endpoint = mesh.endpoint(&id.provider)?;
-    let wants = wants(mesh, id, &provides.provider);
+    let wants = wants(mesh, id, by_hand, &provides.provider);
     let account = account(mesh, id, credential, &wants);
     let kind = provides.provider.kind();
     let binding = kind.binding(&endpoint, &account).ok()?;
@@ -365,8 +370,26 @@ fn word(provision: &ProvisionView, generation: &GenerationView) -> &'static str 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compose::sample::{Sample, with};
+    use crate::compose::sample::{Sample, wants, with};
     use crate::words::{Era, StoreId};
+
+    #[test]
+    fn an_account_by_hand_is_shown_as_it_is_granted_while_its_consumer_is_on_no_machine() {
+        let vhost = |text: &str| {
+            let sample = Sample::of(&["broker@m0"]).hosted("broker", "mq");
+            let mut sample = sample.issued("broker", "billing");
+            sample.declare(text);
+            let billing = sample.mesh.services.get_mut("billing").unwrap();
+            billing.consumes.get_mut("broker").unwrap().wants = wants("orders");
+            let mut state = State::new(StoreId([1; 8]), Era(1));
+            state.provisions = sample.provisions.clone();
+            let shown = view(&sample.mesh, &state, true, sample_day());
+            let generation = shown.provisions[0].generations[0].binding.clone();
+            generation.unwrap()["virtual-host"].clone()
+        };
+        assert_eq!(vhost("billing@m1<broker"), "orders");
+        assert_eq!(vhost("billing<broker"), "billing");
+    }
 
     fn sample_day() -> Date {
         Date::constant(2026, 11, 30)
