@@ -169,6 +169,7 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     [exit 2]
     $ grid issue billing
     ! error: "billing" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'*/billing'` names all accounts of billing: accounts/billing
     [exit 2]
     $ grid revoke accounts/billing
     ! error: accounts/billing has no account yet
@@ -189,6 +190,51 @@ fn what_nobody_could_have_meant_is_exit_2_with_a_suggestion() {
     [exit 2]
     $ grid history 7
     ! error: the journal has no push 7; there was none yet
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn whoever_names_a_provider_for_an_account_is_told_the_pattern_that_names_all_on_it() {
+    let bench = three_machines();
+    bench
+        .grid(&["issue", "accounts/billing", "accounts/report", "--outside"])
+        .exits(0);
+    let mut all = String::new();
+    for arguments in [
+        &["rotate", "accounts"][..],
+        &["revoke", "accounts"],
+        &["issue", "accounts"],
+        &["provisions", "accounts"],
+        &["rotate", "report", "--cut"],
+        &["rotate", "notice"],
+    ] {
+        all.push_str(&bench.grid(arguments).exits(2).all());
+    }
+    bench.grid(&["rotate", "accounts/*"]).exits(0);
+    insta::assert_snapshot!(all, @r#"
+    $ grid rotate accounts
+    ! error: "accounts" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'accounts/*'` names all accounts on accounts: accounts/billing, accounts/report
+    [exit 2]
+    $ grid revoke accounts
+    ! error: "accounts" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'accounts/*'` names all accounts on accounts: accounts/billing, accounts/report
+    [exit 2]
+    $ grid issue accounts
+    ! error: "accounts" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'accounts/*'` names all accounts on accounts: accounts/billing, accounts/report
+    [exit 2]
+    $ grid provisions accounts
+    ! error: "accounts" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'accounts/*'` names all accounts on accounts: accounts/billing, accounts/report
+    [exit 2]
+    $ grid rotate report --cut
+    ! error: "report" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
+    ! next: `'*/report'` names all accounts of report: accounts/report
+    [exit 2]
+    $ grid rotate notice
+    ! error: "notice" names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'
     [exit 2]
     "#);
 }

@@ -289,7 +289,7 @@ fn a_mesh_that_was_renamed_is_refused_before_an_account_is_left_open() {
     bench.grid(&["push", "--all", "--dry-run"]).exits(3);
     insta::assert_snapshot!(told(&seen), @r#"
     $ grid push --all
-    ! error: this mesh was called try when it was last sent to atlas, borealis, cygnus, and is called prod now: accounts carry the mesh's name, so those of try would stay open on their providers
+    ! error: this mesh was called try when it was last sent to atlas, borealis, cygnus, and is called prod now: accounts carry the mesh's name, and those of try would stay open on their providers
     ! next: `name = "try"` in mesh.toml goes on as before
     ! next: to rename it, first take everything away as try: `grid unassign` each service, then `grid push --behind`, which closes the accounts; with the new name, assign them again
     [exit 3]

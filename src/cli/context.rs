@@ -21,7 +21,6 @@ use super::{GlobalArgs, folder, interrupt, who};
 use crate::delivery::Gate;
 use crate::mesh::{self, Loaded, Mesh};
 use crate::store::{Holder, Identity, IdentityError, Place, running};
-pub(super) use naming::some_of;
 pub(super) use opened::is_missing;
 pub use opened::{Reading, Writing};
 pub(super) use under_way::UnderWay;

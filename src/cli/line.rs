@@ -81,6 +81,12 @@ impl Line {
         Self::new().plain(text)
     }
 
+    /// What is to be known besides the result: `note: …`.
+    #[must_use]
+    pub fn note(text: impl Display) -> Self {
+        Self::new().look(Look::Warn, "note: ").plain(text)
+    }
+
     /// Goes on in this look.
     #[must_use]
     pub fn look(mut self, look: Look, text: impl Display) -> Self {

@@ -78,8 +78,29 @@ pub(super) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> 
     items.join(", ")
 }
 
-/// So many machines are named that are told the same to do; the others are counted.
+/// So many of many names are said; the others are counted.
 const NAMED_MOST: usize = 12;
+
+/// `a, b, c`; of many the first, and how many more there are.
+pub(super) fn some_of<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    let mut items: Vec<T> = items.into_iter().collect();
+    let all = items.len();
+    items.truncate(NAMED_MOST);
+    first_of(items, all)
+}
+
+/// The same where the first are chosen already, of so many in `all`.
+pub(super) fn first_of<T: std::fmt::Display>(
+    first: impl IntoIterator<Item = T>,
+    all: usize,
+) -> String {
+    let mut more = all;
+    let named = list(first.into_iter().inspect(|_| more = more.saturating_sub(1)));
+    match more {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
 
 /// What is to be done on each machine, once for all that are told the same.
 pub(super) fn to_do_on<'a>(told: impl IntoIterator<Item = (&'a NodeName, &'a str)>) -> Vec<String> {
@@ -94,15 +115,9 @@ pub(super) fn to_do_on<'a>(told: impl IntoIterator<Item = (&'a NodeName, &'a str
             nodes.push(node);
         }
     }
-    let told = alike.into_iter().map(|(hint, nodes)| {
-        let rest = nodes.len().saturating_sub(NAMED_MOST);
-        let more = match rest {
-            0 => String::new(),
-            rest => format!(" and {rest} more"),
-        };
-        format!("{}{more}: {hint}", list(nodes.iter().take(NAMED_MOST)))
-    });
-    told.collect()
+    let told = alike.into_iter();
+    told.map(|(hint, nodes)| format!("{}: {hint}", some_of(nodes)))
+        .collect()
 }
 
 /// Why a machine is behind.

@@ -36,7 +36,7 @@ pub(super) fn tell(
     lines.extend(named(mesh, report));
     ui.results(&lines)?;
     if let Some(what) = phrases::gossip(mesh) {
-        ui.note(&Line::new().look(Look::Warn, "note: ").plain(what));
+        ui.note(&Line::note(what));
     }
     if mesh.nodes.is_empty() {
         ui.hint(phrases::NO_MACHINES);

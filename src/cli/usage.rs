@@ -21,7 +21,8 @@ pub(super) struct Refusal {
     pub hint: String,
 }
 
-/// What is said of an error of the parser. Help and the version are no refusal: `None`.
+/// What is said of a command line that the parser refused with `error`. Help and the version refuse nothing: they come back as they
+/// are, to be printed.
 pub(super) fn refusal(mut error: Error, arguments: &[OsString]) -> Result<Refusal, Error> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Err(error);

@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::change::{name, tell};
-use crate::cli::context::{Context, Writing, some_of};
+use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
+use crate::cli::phrases::some_of;
 use crate::cli::view::Changed;
 use crate::mesh::{EditError, Mesh, Selector, set_nodes};
 use crate::provision;

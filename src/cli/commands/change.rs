@@ -7,7 +7,7 @@ use super::renamed::{self, sent_as};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::list;
-use crate::cli::ui::{Line, Look};
+use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::Composer;
 use crate::mesh::Mesh;
@@ -44,7 +44,7 @@ pub(super) fn tell(
         Some((old, nodes)) if !view.behind.is_empty() && !context.ui.json => {
             show(context, &view)?;
             let said = renamed::told(mesh, old, &nodes);
-            let note = Line::new().look(Look::Warn, "note: ").plain(said);
+            let note = Line::note(said);
             context.ui.note(&note);
             for hint in renamed::hints(old) {
                 context.ui.hint(&hint);

@@ -69,9 +69,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
     ));
     context.ui.result(&line)?;
     for what in &checked.notes {
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
+        context.ui.note(&Line::note(what));
     }
     if checked.machines == 0 {
         context.ui.hint(NO_MACHINES);

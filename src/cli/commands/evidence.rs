@@ -145,7 +145,7 @@ fn from_file(path: &Path) -> Result<Document, CommandError> {
     held.document.ok_or_else(|| missing(path))
 }
 
-/// There is no document at `path`.
+/// What is said, here or by a grid elsewhere, where no file is at `path`.
 fn no_file(path: &Path) -> String {
     format!("there is no file {}", path.display())
 }
@@ -170,7 +170,7 @@ fn show(context: &mut Context, view: &EvidenceView) -> Result<(), CommandError> 
     }
     context.ui.results(&table(view))?;
     if let Some(written) = &view.written {
-        context.ui.note(&Line::new().look(Look::Warn, "note: ").plain(format!(
+        context.ui.note(&Line::note(format!(
             "the document itself says {:?}, as it was when it was written: no site daemon has brought it up to date since",
             written.reason()
         )));

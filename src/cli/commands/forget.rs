@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::change::{name, tell};
-use crate::cli::context::{Context, Writing, some_of};
+use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
-use crate::cli::phrases::list;
+use crate::cli::phrases::{list, some_of};
 use crate::cli::view::Changed;
 use crate::compose::sent::Machine;
 use crate::store::{Change, Store as _, Touch, Touched};

@@ -9,7 +9,7 @@ use clap::Args;
 use super::change::name;
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit, sealed};
-use crate::cli::ui::{Line, Look};
+use crate::cli::ui::Line;
 use crate::mesh::starter;
 use crate::store::{Identity, IdentityError};
 use crate::words::MeshName;
@@ -76,11 +76,9 @@ pub(super) fn run(context: &mut Context, arguments: Arguments) -> crate::cli::Re
     context.ui.results(&lines)?;
     if is_new && place.path().exists() {
         let store = place.path().display();
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(format!(
-                "{store} is a store that was there before this identity, which does not open it"
-            )));
+        context.ui.note(&Line::note(format!(
+            "{store} is a store that was there before this identity, which does not open it"
+        )));
         for hint in sealed(place.path()) {
             context.ui.hint(&hint);
         }

@@ -103,7 +103,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     settings.passphrases = context.ui.asks_passphrases(&gate);
     settings.gate = gate.clone();
     for note in match_blocks(&settings, writing.loaded.mesh.nodes.values()) {
-        context.ui.chat(&Line::of(format!("note: {note}")));
+        context.ui.chat(&Line::note(note));
     }
     let mut couriers = Couriers::new(settings);
     let mesh = writing.loaded.mesh.clone();

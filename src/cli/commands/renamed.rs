@@ -13,10 +13,9 @@ pub(super) fn refuse_renamed(mesh: &Mesh, fleet: &Fleet) -> Result<(), CommandEr
         return Ok(());
     };
     let error = anyhow::anyhow!(
-        "this mesh was called {old} when it was last sent to {}, and is called {} now: accounts carry the mesh's name, so those of \
-         {old} would stay open on their providers",
-        list(nodes),
-        mesh.name
+        "{}: {}",
+        was_called(mesh, old, &nodes),
+        would_stay_open(old)
     );
     let refused = CommandError::new(Exit::Declaration, error);
     Err(hints(old).into_iter().fold(refused, CommandError::hint))
@@ -36,11 +35,22 @@ pub(super) fn hints(old: &MeshName) -> [String; 2] {
 /// That no push goes on, for whoever only looks: nothing else that is to be said of the machines helps before that is mended.
 pub(super) fn told(mesh: &Mesh, old: &MeshName, nodes: &[&NodeName]) -> String {
     format!(
-        "this mesh was called {old} when it was last sent to {}, and is called {} now: a push refuses, since accounts carry the \
-         mesh's name, and those of {old} would stay open on their providers",
+        "{}: a push refuses, since {}",
+        was_called(mesh, old, nodes),
+        would_stay_open(old)
+    )
+}
+
+fn was_called(mesh: &Mesh, old: &MeshName, nodes: &[&NodeName]) -> String {
+    format!(
+        "this mesh was called {old} when it was last sent to {}, and is called {} now",
         list(nodes),
         mesh.name
     )
+}
+
+fn would_stay_open(old: &MeshName) -> String {
+    format!("accounts carry the mesh's name, and those of {old} would stay open on their providers")
 }
 
 /// The other name that the mesh had when it was last sent, and the machines that still hold services of it.

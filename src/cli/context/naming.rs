@@ -6,7 +6,7 @@ use camino::Utf8Path;
 
 use super::Context;
 use crate::cli::exit::CommandError;
-use crate::cli::phrases;
+use crate::cli::phrases::{self, some_of};
 use crate::mesh::{Mesh, SelectError, Selector, select};
 use crate::store::Store as _;
 use crate::words::NodeName;
@@ -109,19 +109,5 @@ impl Context {
         Some(error.hint(format!(
             "`grid forget {name}` takes it as gone, once it is; to send to it again, declare it again"
         )))
-    }
-}
-
-/// The first of many names.
-pub(in crate::cli) fn some_of<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
-    const SHOWN_MOST: usize = 12;
-    let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
-    let more = names.len().saturating_sub(SHOWN_MOST);
-    names.truncate(SHOWN_MOST);
-    let shown = names.join(", ");
-    if more > 0 {
-        format!("{shown} and {more} more")
-    } else {
-        shown
     }
 }

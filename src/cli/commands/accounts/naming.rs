@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::cli::commands::change::name;
-use crate::cli::context::some_of;
 use crate::cli::exit::CommandError;
+use crate::cli::phrases::some_of;
 use crate::mesh::Mesh;
 use crate::provision::ProvisionId;
 use crate::words::{ServiceName, nearest};
@@ -45,15 +45,9 @@ pub(super) fn is_provider(
         .filter(|service| service.provides.is_some());
     let names = declared.map(|service| &service.name);
     let names: BTreeSet<&ServiceName> = names.chain(known.iter().map(|id| &id.provider)).collect();
-    is_among("provider", &id.provider, names.clone()).map_err(|error| {
-        let others = names.iter().map(|name| name.as_str());
-        match nearest(id.provider.as_str(), others) {
-            None if !names.is_empty() => {
-                error.hint(format!("the providers of this mesh: {}", some_of(names)))
-            }
-            _ => error,
-        }
-    })
+    let others =
+        (!names.is_empty()).then(|| format!("the providers of this mesh: {}", some_of(&names)));
+    is_among("provider", &id.provider, &names, others)
 }
 
 pub(super) fn is_consumer(
@@ -62,45 +56,60 @@ pub(super) fn is_consumer(
     id: &ProvisionId,
 ) -> Result<(), CommandError> {
     let names = mesh.services.keys();
-    is_among(
-        "service",
-        &id.consumer,
-        names.chain(known.iter().map(|id| &id.consumer)).collect(),
-    )
+    let names = names.chain(known.iter().map(|id| &id.consumer)).collect();
+    is_among("service", &id.consumer, &names, None)
 }
 
+/// Refuses a name that is none of these, with the nearest one. `others`: what is said where none is near.
 fn is_among(
     what: &str,
     name: &ServiceName,
-    names: BTreeSet<&ServiceName>,
+    names: &BTreeSet<&ServiceName>,
+    others: Option<String>,
 ) -> Result<(), CommandError> {
     if names.contains(name) {
         return Ok(());
     }
-    let names = names.into_iter().map(ServiceName::as_str);
-    Err(CommandError::usage(format!(
-        "there is no {what} {name} in this mesh{}",
-        suggestion(name.as_str(), names)
-    )))
+    let error = format!("there is no {what} {name} in this mesh");
+    let names = names.iter().map(|name| name.as_str());
+    Err(match nearest(name.as_str(), names) {
+        Some(near) => CommandError::usage(format!("{error}; did you mean {near}?")),
+        None => others
+            .into_iter()
+            .fold(CommandError::usage(error), CommandError::hint),
+    })
 }
 
-fn suggestion<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
-    nearest(wrong, names)
-        .map(|name| format!("; did you mean {name}?"))
-        .unwrap_or_default()
-}
-
-/// The account that a text names.
-pub(in crate::cli::commands) fn account(text: &str) -> Result<ProvisionId, CommandError> {
+/// The account that a text names, where a pattern may name the accounts that are `known`.
+fn account(text: &str, known: &BTreeSet<ProvisionId>) -> Result<ProvisionId, CommandError> {
     let Some((provider, consumer)) = text.split_once('/') else {
-        return Err(CommandError::usage(format!(
+        let error = CommandError::usage(format!(
             "{text:?} names no account: it is PROVIDER/CONSUMER, or a pattern like 'broker/*'"
-        )));
+        ));
+        let patterns = patterns_for(text, known).into_iter();
+        return Err(patterns.fold(error, CommandError::hint));
     };
     Ok(ProvisionId {
         provider: name(provider, ServiceName::new)?,
         consumer: name(consumer, ServiceName::new)?,
     })
+}
+
+/// The patterns, quoted for a shell, that name all accounts on a provider or of a consumer of this name, and which those are.
+fn patterns_for(name: &str, known: &BTreeSet<ProvisionId>) -> Vec<String> {
+    let on: Vec<_> = known
+        .iter()
+        .filter(|id| id.provider.as_str() == name)
+        .collect();
+    let of: Vec<_> = known
+        .iter()
+        .filter(|id| id.consumer.as_str() == name)
+        .collect();
+    let on = (!on.is_empty())
+        .then(|| format!("`'{name}/*'` names all accounts on {name}: {}", some_of(on)));
+    let of = (!of.is_empty())
+        .then(|| format!("`'*/{name}'` names all accounts of {name}: {}", some_of(of)));
+    on.into_iter().chain(of).collect()
 }
 
 /// The accounts that the patterns name. One without `*` names one, which `check` may refuse; a pattern that matches
@@ -130,7 +139,7 @@ pub(in crate::cli::commands) fn choose(
             }
             continue;
         }
-        let id = account(pattern)?;
+        let id = account(pattern, known)?;
         check(&id)?;
         chosen.insert(id);
     }

@@ -41,52 +41,44 @@ impl Told {
         }
         match event {
             Event::Began { push, .. } => self.push = Some(*push),
-            Event::Sent { node, .. } => self.touch(node, Touch::Applied, None),
-            Event::Contacted { node, .. } => self.verified(node, None),
+            Event::Sent { node, .. } => self.touch(node, Touched::new(Touch::Applied)),
+            Event::Contacted { node, .. } => self.touch(node, Touched::new(self.contacted(node))),
             Event::Failed { node, problem, .. } => {
-                let why = phrases::problem(problem);
                 let how = match problem {
                     Problem::Unsettled(_) | Problem::NotReached(_) => Touch::NotReached,
                     Problem::Uncomposable(_) => return,
                     Problem::Refused(_) => Touch::Refused,
-                    Problem::Unwell(failure) => {
-                        self.verified(node, Some(why));
-                        if let Some(touched) = self.machines.get_mut(node) {
-                            *touched = touched.clone().printed(&failure.output);
-                        }
-                        return;
-                    }
+                    Problem::Unwell(_) => self.contacted(node),
                     Problem::RolledBack { .. } => Touch::RolledBack,
                     Problem::Uncertain(_) => Touch::Uncertain,
                     Problem::Fenced { .. } => Touch::Fenced,
                 };
-                self.touch(node, how, Some(why));
-                if let Some(touched) = self.machines.get_mut(node) {
-                    let mut told = touched.clone();
-                    if let Some(failure) = phrases::failure_of(problem) {
-                        told = told.printed(&failure.output);
-                        told.hint.clone_from(&failure.hint);
-                    }
-                    told.fence = fence(problem);
-                    *touched = told;
+                let mut touched = Touched {
+                    why: Some(phrases::problem(problem)),
+                    fence: fence(problem),
+                    ..Touched::new(how)
+                };
+                if let Some(failure) = phrases::failure_of(problem) {
+                    touched = touched.printed(&failure.output);
+                    // A contact left the machine as it was: nothing has to be done before it is sent to.
+                    let is_left = !matches!(problem, Problem::Unwell(_));
+                    touched.hint = failure.hint.clone().filter(|_| is_left);
                 }
+                self.touch(node, touched);
             }
             _ => {}
         }
     }
 
-    /// It was contacted, and perhaps sent to before that.
-    fn verified(&mut self, node: &NodeName, why: Option<String>) {
-        let was = self.machines.get(node).map(|touched| touched.how);
-        let how = was.filter(|how| *how == Touch::Applied);
-        self.touch(node, how.unwrap_or(Touch::Verified), why);
+    /// How a machine is touched that is contacted: it may have been sent to before that.
+    fn contacted(&self, node: &NodeName) -> Touch {
+        match self.machines.get(node).map(|touched| touched.how) {
+            Some(Touch::Applied) => Touch::Applied,
+            _ => Touch::Verified,
+        }
     }
 
-    fn touch(&mut self, node: &NodeName, how: Touch, why: Option<String>) {
-        let touched = Touched {
-            why,
-            ..Touched::new(how)
-        };
+    fn touch(&mut self, node: &NodeName, touched: Touched) {
         self.machines.insert(node.clone(), touched);
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use super::sent::{sent_peers, sent_site};
 use crate::cli::context::{Context, Reading};
 use crate::cli::exit::{CommandError, Exit};
-use crate::cli::phrases::{self, list};
+use crate::cli::phrases::{self, some_of};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{SiteDiffView, SiteEffect, SitesDiffView};
 use crate::compose::World;
@@ -268,7 +268,7 @@ fn phrase(live: &Live, own: &NodeName, trust: PeerTrust) -> String {
         let names: Vec<&NodeName> = names.iter().filter(|name| *name != own).collect();
         match names.is_empty() {
             true => format!("{its_own}, in the list of sites"),
-            false => format!("{what} {}", some(&names)),
+            false => format!("{what} {}", some_of(names)),
         }
     };
     match live {
@@ -285,16 +285,6 @@ fn phrase(live: &Live, own: &NodeName, trust: PeerTrust) -> String {
         Live::PeersLeave(names) => others("peers that leave", "that it leaves", names),
         Live::Pins(names) => others("pins of", "its own pins", names),
         Live::Hosts(names) => others("addresses of", "its own address", names),
-    }
-}
-
-/// The first of many names.
-fn some(names: &[&NodeName]) -> String {
-    const SHOWN_MOST: usize = 8;
-    let shown = list(names.iter().take(SHOWN_MOST));
-    match names.len().saturating_sub(SHOWN_MOST) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -327,8 +317,10 @@ fn lines(view: &SitesDiffView) -> Vec<Line> {
         };
         lines.push(begin(site.node.as_str(), effect).plain(said.join("; ")));
         if !site.first.is_empty() {
-            let names: Vec<&NodeName> = site.first.iter().collect();
-            let text = format!("first these have to acknowledge it: {}", some(&names));
+            let text = format!(
+                "first these have to acknowledge it: {}",
+                some_of(&site.first)
+            );
             lines.push(begin("", "").plain(text));
         }
     }

@@ -99,7 +99,7 @@ pub(super) fn get(context: &mut Context, arguments: &GetArguments) -> crate::cli
             list(&missing),
             every.as_secs_f64()
         );
-        let note = Line::new().look(Look::Warn, "note: ").plain(text);
+        let note = Line::note(text);
         context.ui.note(&note);
     }
     Ok(Exit::Done)
@@ -293,9 +293,7 @@ fn tell(context: &mut Context, name: &NodeName, shown: &Shown) -> crate::cli::Re
             .collect();
         let lines = count(usize::try_from(all).unwrap_or(usize::MAX), "line");
         let text = format!("{lines} made no sense and left out: {}", why.join(", "));
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(text));
+        context.ui.note(&Line::note(text));
     }
     Ok(Exit::Done)
 }

@@ -143,16 +143,12 @@ fn drifted(drift: &DriftView) -> String {
     }
     let many = usize::try_from(drift.differing).unwrap_or(usize::MAX);
     if many > 0 {
-        let named: Vec<&String> = drift.files.iter().take(NAMED).collect();
+        let named = drift.files.iter().take(NAMED);
         let differ = if many == 1 { "differs" } else { "differ" };
-        let more = match many.saturating_sub(named.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         parts.push(format!(
-            "{} {differ} from what was sent: {}{more}",
+            "{} {differ} from what was sent: {}",
             count(many, "file"),
-            phrases::list(named)
+            phrases::first_of(named, many)
         ));
     }
     parts.join("; ")

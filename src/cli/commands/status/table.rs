@@ -364,9 +364,7 @@ pub(super) fn table(
     let renamed = sent_as(mesh, &reading.state.fleet);
     if let Some((old, nodes)) = &renamed {
         let said = renamed::told(mesh, old, nodes);
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(said));
+        context.ui.note(&Line::note(said));
     }
     let authorities = reading.state.identities.authorities();
     if let Some(newest) = authorities.newest()
@@ -375,13 +373,11 @@ pub(super) fn table(
         && needs_authority(&reading.state.world(mesh), context.today)
     {
         let said = phrases::authority_expiry(newest, context.today);
-        let note = Line::new().look(Look::Warn, "note: ").plain(said);
+        let note = Line::note(said);
         context.ui.note(&note);
     }
     if let Some(what) = phrases::gossip(mesh) {
-        context
-            .ui
-            .note(&Line::new().look(Look::Warn, "note: ").plain(what));
+        context.ui.note(&Line::note(what));
     }
     if !context.ui.quiet {
         let hints = match &renamed {
