@@ -1,6 +1,7 @@
 //! `grid status`: how each machine stands, by the declaration and the store; what the journal and a probe add stands in files of their
 //! own. It reads only, takes no lock, and without `--probe` contacts nobody.
 
+mod hints;
 mod journal;
 mod probe;
 mod table;
