@@ -1,5 +1,7 @@
 //! `grid evidence report`: the reporter of a gateway that is driven by scripts. What it keeps, and in which order it is
-//! sent, is `evidence::reporter`; here is its file, which is on disk before anything is sent, and how long is tried.
+//! sent, is `evidence::reporter`; here is how long is tried, and in `kept` its file.
+
+mod kept;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,22 +9,18 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args};
 use rand::RngExt as _;
 
+use self::kept::Kept;
 use crate::cli::context::Context;
 use crate::cli::duration::parse_limit;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::ui::{Line, Look};
 use crate::cli::view::{ReportView, Reported, ReportedView};
-use crate::evidence::homes::{HomeError, KeptFile, Lock};
-use crate::evidence::reporter::{Count, Meaning, Reporter, ReporterError, STATE_MOST, StateError};
+use crate::evidence::reporter::{Count, Meaning, ReporterError};
 use crate::evidence::{Epoch, Report};
 use crate::site::{Endpoint, Replied, SendError};
 use crate::store::SystemChance;
 use crate::words::{PeerHost, Replica, SIGNALS_PORT};
 
-/// The mode of the state.
-const MODE: u32 = 0o600;
-/// How long another reporter with the same state is waited for: as long as it may take to send, and more.
-const LOCK_WAITS: Duration = Duration::from_secs(30);
 /// How long one attempt may take: the site's own five seconds, and the way there and back.
 const ATTEMPT: Duration = Duration::from_secs(7);
 /// The first pause between two attempts; each further one is twice as long, give or take a half.
@@ -116,88 +114,6 @@ impl Arguments {
         };
         (self.clean || self.not_clean).then_some((count, self.clean))
     }
-}
-
-/// The state, and its file while nobody else has it.
-struct Kept {
-    reporter: Reporter,
-    file: KeptFile,
-    /// As it is on disk.
-    written: Option<Reporter>,
-    _lock: Lock,
-}
-
-impl Kept {
-    fn open(arguments: &Arguments) -> Result<Self, CommandError> {
-        let file = KeptFile::new(&arguments.state, MODE, STATE_MOST);
-        let lock = Lock::take(&file, LOCK_WAITS).map_err(|error| match error {
-            error @ HomeError::Locked { .. } => CommandError::new(Exit::Locked, error).hint(
-                "another `grid evidence report` with this state runs; try again once it has ended",
-            ),
-            error => CommandError::new(Exit::Failed, error),
-        })?;
-        let bytes = file
-            .bytes()
-            .map_err(|error| CommandError::new(Exit::Failed, error))?;
-        let written = bytes
-            .map(|bytes| Reporter::from_json(&bytes))
-            .transpose()
-            .map_err(|error| unreadable(error, arguments))?;
-        let reporter = match (&written, &arguments.replica) {
-            (Some(reporter), _) => reporter.clone(),
-            (None, _) if arguments.observed().is_none() => {
-                return Err(CommandError::usage(format!(
-                    "there is no state {}, so nothing waits to be acknowledged; say --clean or --not-clean, and --replica, to \
-                     begin one",
-                    file.path().display()
-                )));
-            }
-            (None, Some(replica)) => Reporter::new(replica.clone(), &mut SystemChance),
-            (None, None) => {
-                return Err(CommandError::usage(format!(
-                    "there is no state {} yet: its first report needs --replica, what the process calls itself",
-                    file.path().display()
-                )));
-            }
-        };
-        Ok(Self {
-            reporter,
-            file,
-            written,
-            _lock: lock,
-        })
-    }
-
-    /// Puts the state on disk, if it is not there.
-    fn keep(&mut self) -> Result<(), CommandError> {
-        if self.written.as_ref() == Some(&self.reporter) {
-            return Ok(());
-        }
-        let json = self
-            .reporter
-            .to_json()
-            .map_err(|error| CommandError::new(Exit::Failed, error))?;
-        self.file.replace(&json).map_err(|error| {
-            CommandError::new(Exit::Failed, error)
-                .context("the state could not be kept, and nothing more was sent")
-        })?;
-        self.written = Some(self.reporter.clone());
-        Ok(())
-    }
-}
-
-fn unreadable(error: StateError, arguments: &Arguments) -> CommandError {
-    let hint = match &error {
-        StateError::Newer(_) => "use that one",
-        StateError::Damaged(_) | StateError::TooLarge => {
-            "move it away and report with --replica: that is another process for the site, and what this one had not \
-             acknowledged is lost"
-        }
-    };
-    let place = arguments.state.display().to_string();
-    CommandError::new(Exit::Failed, error)
-        .context(format!("the reporter's state {place} cannot be read"))
-        .hint(hint)
 }
 
 impl From<ReporterError> for CommandError {
