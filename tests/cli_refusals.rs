@@ -949,7 +949,7 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
     );
     bench.file(
         "accounts.list.j2",
-        "{{ mak }} {{ providr }}\n{% for a in accounts %}\n{{ a.user }} {{ a.wants.scop }}\n{% endfor %}\n",
+        "{{ mak }} {{ providr }}\n{% for a in accounts %}\n{{ a.user }} {{ a.wants.scop }}\n{% if a.generation > 7 %}{{ acounts }}{{ mak }}{% endif %}{% endfor %}\n",
     );
     let several = bench.grid(&["check"]).exits(3);
     bench.file("login.j2", "");
@@ -999,6 +999,10 @@ fn a_check_finds_what_templates_ask_for_in_vain_and_asks_nobody_for_a_secret() {
     ! accounts.list.j2:3:17: undefined value: `accounts[…].wants` has no `scop`; it has scope; did you mean `scope`?
     !   3 | {{ a.user }} {{ a.wants.scop }}
     !     |                 ^^^^^^^^^^^^
+    ! 
+    ! accounts.list.j2:4:29: there is no `acounts`; there are mesh, provider, mark, accounts; did you mean `accounts`?
+    !   4 | {% if a.generation > 7 %}{{ acounts }}{{ mak }}{% endif %}{% endfor %}
+    !     |                             ^^^^^^^
     ! 
     ! login.j2:1:4: undefined value: there is no `nod`; there are mesh, node, service, bindings, secrets; did you mean `node`?
     !   1 | {{ nod.name }}

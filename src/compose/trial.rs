@@ -51,7 +51,7 @@ pub fn templates(mesh: &Mesh, sources: &Arc<dyn Sources>) -> Tried {
         if let Some(provides) = &service.provides {
             match of_list(mesh, &secret, name, &provides.provider, sources) {
                 Ok(unreached) => tried.unreached.extend(unreached),
-                Err(error) => wrong.add(*error),
+                Err(errors) => errors.into_iter().for_each(|error| wrong.add(error)),
             }
         }
     }
@@ -101,14 +101,14 @@ impl Wrong {
 /// What the template of a provider's list says that nothing fills in, where no account led.
 ///
 /// # Errors
-/// When it does not render.
+/// When it does not render: all that is wrong with it, that too which no account led to.
 fn of_list(
     mesh: &Mesh,
     secret: &Secret,
     name: &ServiceName,
     provider: &Provider,
     sources: &Arc<dyn Sources>,
-) -> Result<Vec<TemplateError>, Box<TemplateError>> {
+) -> Result<Vec<TemplateError>, Vec<TemplateError>> {
     let kind = provider.kind();
     let consumers = mesh.services.values();
     let consumers = consumers.filter_map(|consumer| {
@@ -131,14 +131,22 @@ fn of_list(
             Err(KindError::Template(wrong)) => Some(*wrong),
             _ => None,
         });
-    if let Some(wrong) = TemplateError::together(wrong) {
-        return Err(Box::new(wrong));
-    }
-    let Provider::Custom(custom) = provider else {
-        return Ok(Vec::new());
+    let mut wrong: Vec<TemplateError> = wrong.flat_map(TemplateError::apart).collect();
+    let mut unreached = match provider {
+        Provider::Custom(custom) => {
+            let source = sources.template(custom.template.as_str().into());
+            source.map_or_else(|_| Vec::new(), |source| custom.unknown_in_list(&source))
+        }
+        _ => Vec::new(),
     };
-    let source = sources.template(custom.template.as_str().into());
-    Ok(source.map_or_else(|_| Vec::new(), |source| custom.unknown_in_list(&source)))
+    if wrong.is_empty() {
+        return Ok(unreached);
+    }
+    // A template that is refused is looked through once.
+    let name = |wrong: &TemplateError| vain(wrong).map(|(_, of, name)| (of, name));
+    unreached.retain(|unknown| wrong.iter().all(|wrong| name(wrong) != name(unknown)));
+    wrong.extend(unreached);
+    Err(wrong)
 }
 
 /// Tries the templates of a service's files.
