@@ -55,11 +55,14 @@ pub fn wanted(
     consumer: &ServiceName,
     by_hand: bool,
 ) -> Option<Wants> {
-    if let Some(consumption) = mesh.consumption(provider, consumer) {
-        return Some(consumption.wants.clone());
+    match mesh.consumption(provider, consumer) {
+        Some(consumption) => Some(consumption.wants.clone()),
+        None if by_hand => {
+            let provides = mesh.services.get(provider)?.provides.as_ref()?;
+            Some(provides.provider.default_wants())
+        }
+        None => None,
     }
-    let provides = mesh.services.get(provider)?.provides.as_ref()?;
-    by_hand.then(|| provides.provider.default_wants())
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ NEVER, ALWAYS = "(!MUT && (OLD))", "(MUT || (OLD))"
 CLAUSES = [
     ("1a: the newest generation", GRANTS, "provision.newest()", without("provision.generations().next().unwrap_or_else(|| provision.newest())")),
     ("1a: whose consumer consumes it", GRANTS, "Some(consumption) => Some(consumption.wants.clone()),", "Some(_) if MUT => None,\n            OLD"),
-    ("1a: and is assigned", GRANTS, "world.mesh.consumption(provider, consumer)",
-     without("world.mesh.services.get(consumer).and_then(|service| service.consumes.get(provider))")),
-    ("1a: or that was issued by hand", GRANTS, "None if provision.by_hand =>", "None if !MUT && provision.by_hand =>"),
+    ("1a: and is assigned", GRANTS, "mesh.consumption(provider, consumer)",
+     without("mesh.services.get(consumer).and_then(|service| service.consumes.get(provider))")),
+    ("1a: or that was issued by hand", GRANTS, "None if by_hand =>", "None if !MUT && by_hand =>"),
     ("1a: the newest only if it is live", GRANTS, "newest.state != State::Live", NEVER),
     ("1b: every generation in use", GRANTS, "for (generation, wants) in accounts {", "for (generation, wants) in accounts.iter().filter(|_| !MUT) {"),
     ("1b: with what was wanted of it", GRANTS, "generation: *generation,\n                    wants: Wants::clone(wants),",
