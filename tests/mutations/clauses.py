@@ -4,6 +4,7 @@
 clause is the one that is out."""
 
 GRANTS, BINDINGS, SERVICES, SENT, USES, LOCATION, WORLD, GOES_ON = (f"src/compose/{name}.rs" for name in ("grants", "bindings", "services", "sent", "uses", "location", "world", "goes_on"))
+ADMITTED = "src/compose/sent/admitted.rs"
 MANIFEST, MINT, GENERATION = "src/compose/manifest.rs", "src/provision/mint.rs", "src/provision/generation.rs"
 BEHIND, CONTACT, KNOWN, ROUND, RUN, SETTLE, REPORT, PUSH = (f"src/push/{name}.rs" for name in ("behind", "contact", "known", "round", "run", "settle", "report", "mod"))
 
@@ -39,7 +40,7 @@ CLAUSES = [
     ("2: wait = false only", BINDINGS, "!consumption.wait", ALWAYS),
     ("2: a provider on no machine is waited for, also by who need not wait", BINDINGS, "service.nodes.is_empty()", NEVER),
     ("2: a machine whose address nobody has asked admits nobody", BINDINGS, "world.is_elsewhere(machine)", NEVER),
-    ("2: acknowledged, on an unsettled attempt's list too", SENT, "&& attempted.contains(grant),", "&& (MUT || attempted.contains(grant)),"),
+    ("2: acknowledged, on an unsettled attempt's list too", ADMITTED, "&& attempted.contains(grant),", "&& (MUT || attempted.contains(grant)),"),
     ("2: an attempt without the provider admits nobody", SENT, "held.map(|_| Admitted::Nothing)", without("held.map(Admitted::List)")),
     ("2: a provider's first list, attempted only, admits nobody", SENT, "_ => Admitted::Nothing,", "(None, Some(attempted)) if MUT => Admitted::List(attempted),\n                OLD"),
     ("2: the list that stayed at a roll-back is acknowledged", SENT, ".get(provider)\n            .or_else(|| self.manifest", ".get(provider).filter(|_| !MUT)\n            .or_else(|| self.manifest"),

@@ -166,6 +166,12 @@ fn done(
                     let key = (node.clone(), consumer.clone(), provider.clone());
                     // Its provider was said to be gone.
                     let excused = history.floor.excused.get(&key) == Some(bound);
+                    // It was to leave, and went with its machine, which was made anew: nobody has it any more.
+                    let place = (other.clone(), provider.clone());
+                    let declared = mesh.services.get(provider);
+                    let is_assigned = declared.is_some_and(|service| service.nodes.contains(other));
+                    let excused =
+                        excused || history.floor.vanished.contains(&place) && !is_assigned;
                     let lets_go =
                         excused || history.floor.lets_go(node, consumer, service, provider);
                     if !admitted && !on_hold && !taken_away && live && !lets_go {
