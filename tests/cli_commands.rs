@@ -510,14 +510,14 @@ fn a_service_leaves_and_a_machine_is_forgotten() {
     try  last push 2
     atlas     current
     borealis  current
-    cygnus    undeclared   last reached at cygnus
+    cygnus    undeclared   holds notice; last reached at cygnus
     3 machines: 2 current, 1 undeclared
-    ! next: once cygnus is gone, or holds no service any more, `grid forget cygnus` has it named no more; if it lives and holds some, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
+    ! next: cygnus holds notice: if it lives, declare cygnus again, give notice another `node` or none, and push: that closes the accounts there and takes all of it away; once cygnus is gone, `grid forget cygnus` has it named no more
     $ grid push --behind
     try  push 3  maria@lap3
     done: 0 machines sent, 0 failed, 2 already current, 1 undeclared
-    undeclared  cygnus  it left the declaration, and was last reached at cygnus
-    ! next: once cygnus is gone, or holds no service any more, `grid forget cygnus` has it named no more; if it lives and holds some, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
+    undeclared  cygnus  it left the declaration, was last reached at cygnus, and holds notice
+    ! next: cygnus holds notice: if it lives, declare cygnus again, give notice another `node` or none, and push: that closes the accounts there and takes all of it away; once cygnus is gone, `grid forget cygnus` has it named no more
     $ grid forget cygnus
     ! error: this cannot be taken back, and nobody can be asked here: say --yes
     ! next: to forget is for what is gone: a machine that lives is fenced then (exit 8). One that is to be emptied loses its services (`grid unassign`) and is pushed first
@@ -760,4 +760,16 @@ fn what_was_never_sent_is_called_so_whatever_else_it_lacks() {
     3 machines: 3 never sent
     ! next: `grid push --behind` sends to every machine that is behind
     ");
+}
+
+#[test]
+fn a_machine_that_no_send_ever_reached_has_nothing_to_be_forgotten() {
+    let bench = three_machines();
+    bench.edit("machines/cygnus/grid", "/proc/grid");
+    bench.grid(&["push", "--all"]).exits(4);
+    let seen = bench.grid(&["forget", "cygnus", "--yes"]).exits(2).all();
+    assert!(
+        seen.contains("nothing was ever sent to cygnus: there is nothing to forget"),
+        "{seen}"
+    );
 }

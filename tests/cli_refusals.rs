@@ -195,7 +195,7 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
     let fenced = bench.grid(&["push", "dorado"]).exits(8);
     bench.grid(&["push", "dorado", "--take-over"]).exits(0);
     let status = bench.grid(&["status", "--exit-code"]).exits(0);
-    insta::assert_snapshot!(told(&[renamed, forgotten, fenced, status]), @r#"
+    insta::assert_snapshot!(told(&[renamed, forgotten, fenced, status]), @"
     $ grid push dorado
     try  push 2  maria@lap3
     round 0  dorado    named    never sent                            fenced: it holds what this store sent to it as cygnus
@@ -203,7 +203,7 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
              nothing was changed there
     fenced: 0 machines sent, 1 failed, 2 already current, 1 undeclared
     failed      dorado  fenced: it holds what this store sent to it as cygnus
-    undeclared  cygnus  it left the declaration, and was last reached at cygnus
+    undeclared  cygnus  it left the declaration, was last reached at cygnus, and holds notice
     ! exit 8: a machine does not hold what this store sent to it last
     ! next: dorado is the machine that was cygnus: `grid forget cygnus`, then `grid push dorado --take-over`, take it under its new name; or call it cygnus again
     [exit 8]
@@ -228,7 +228,7 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
     borealis  current
     dorado    current
     3 machines: 3 current
-    "#);
+    ");
 }
 
 #[test]
@@ -441,9 +441,9 @@ fn a_machine_that_left_the_declaration_is_told_from_one_that_never_was() {
     [exit 2]
     $ grid status cygnus
     try  last push 1
-    cygnus  undeclared   last reached at cygnus
+    cygnus  undeclared   holds notice; last reached at cygnus
     1 machine: 1 undeclared
-    ! next: once cygnus is gone, or holds no service any more, `grid forget cygnus` has it named no more; if it lives and holds some, declare it again, give its services another `node` or none, and push: that has it let go of all that it holds
+    ! next: cygnus holds notice: if it lives, declare cygnus again, give notice another `node` or none, and push: that closes the accounts there and takes all of it away; once cygnus is gone, `grid forget cygnus` has it named no more
     $ grid push zeus
     ! error: there is no machine zeus in this mesh
     ! next: the machines of this mesh: atlas, borealis; `[nodes.zeus]` in mesh.toml declares another
@@ -460,15 +460,16 @@ fn why_a_machine_is_behind_is_never_that_no_file_changed() {
     );
     bench.edit("node = \"atlas\"\n", "");
     let status = bench.grid(&["status"]).exits(0);
-    insta::assert_snapshot!(status.all(), @r#"
+    insta::assert_snapshot!(status.all(), @"
     $ grid status
     try  last push 1
-    atlas     current
+    atlas     current      keeps accounts, which billing uses
     borealis  waits        billing waits for accounts, which is on no machine
     cygnus    behind       settings of notice changed: time limits
     3 machines: 1 current, 1 waits, 1 behind
+    ! next: accounts stays on atlas while billing uses it there: `grid assign accounts NODE` gives accounts another machine; or `grid unassign billing` too, or take accounts out of `consumes`, and accounts goes after that
     ! next: `grid push --behind` sends to every machine that is behind
-    "#);
+    ");
     let fresh = three_machines();
     fresh.edit("node = \"atlas\"\n", "");
     fresh.edit(

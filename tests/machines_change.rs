@@ -28,6 +28,62 @@ fn holds_a_release(bench: &Bench, root: &str) -> bool {
 }
 
 #[test]
+fn a_provider_that_is_taken_away_while_it_is_used_is_said_to_stay_and_how_it_goes() {
+    let bench = all_current();
+    let unassigned = bench.grid(&["unassign", "accounts"]).exits(0);
+    let pushed = bench.grid(&["push", "--behind"]).exits(4);
+    let status = bench.grid(&["status"]).exits(0);
+    let json = bench.grid(&["status", "atlas", "--json"]).exits(0);
+    let view: serde_json::Value = serde_json::from_slice(json.raw()).unwrap();
+    assert_eq!(
+        view["machines"][0]["keeps"],
+        serde_json::json!({"accounts": ["billing"]})
+    );
+    assert!(
+        bench
+            .path("machines/atlas/grid/current/services/accounts")
+            .exists()
+    );
+    let taken = bench.grid(&["unassign", "billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    let emptied = bench.grid(&["status"]).exits(0);
+    assert!(
+        !bench
+            .path("machines/atlas/grid/current/services/accounts")
+            .exists()
+    );
+    insta::assert_snapshot!(told(&[unassigned, pushed, status, taken, emptied]), @"
+    $ grid unassign accounts
+    took accounts from atlas
+    ! next: accounts stays on atlas while billing uses it there: `grid assign accounts NODE` gives accounts another machine; or `grid unassign billing` too, or take accounts out of `consumes`, and accounts goes after that
+    $ grid push --behind
+    try  push 3  maria@lap3
+    incomplete: 0 machines sent, 0 failed, 2 already current, 1 waits
+    waits       borealis  billing waits for accounts, which is on no machine
+    ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: `grid assign accounts NODE` puts accounts on a machine, `grid push --behind` then goes on
+    [exit 4]
+    $ grid status
+    try  last push 3
+    atlas     current      keeps accounts, which billing uses
+    borealis  waits        billing waits for accounts, which is on no machine
+    cygnus    current
+    3 machines: 2 current, 1 waits
+    ! next: accounts stays on atlas while billing uses it there: `grid assign accounts NODE` gives accounts another machine; or `grid unassign billing` too, or take accounts out of `consumes`, and accounts goes after that
+    $ grid unassign billing
+    took billing from borealis
+    behind now: borealis
+    ! next: the next push carries it: `grid push --behind`
+    $ grid status
+    try  last push 4
+    atlas     current
+    borealis  current
+    cygnus    current
+    3 machines: 3 current
+    ");
+}
+
+#[test]
 fn a_named_machine_that_was_made_anew_is_sent_all_of_it_by_the_same_push() {
     let bench = all_current();
     std::fs::remove_dir_all(bench.path("machines/cygnus")).unwrap();
@@ -98,10 +154,10 @@ fn a_machine_below_another_root_is_uncertain_and_is_sent_all_of_it_there() {
     let again = bench
         .grid(&["forget", "cygnus", "--left-behind", "--yes"])
         .exits(2);
-    insta::assert_snapshot!(told(&[pushed, status, forgotten, again]), @r#"
+    insta::assert_snapshot!(told(&[pushed, status, forgotten, again]), @"
     $ grid push --behind
     try  push 3  maria@lap3
-    settled  cygnus    it was uncertain, and has told what it holds
+    settled  cygnus    it was asked where it is declared now: it holds nothing there
     round 0  cygnus    flushed  nothing was delivered yet where it is declared now  sent [TIME] s
     done: 1 machine sent, 0 failed, 2 already current
     moved       cygnus  what it was sent before still lies at cygnus:[DIR]/mesh/machines/cygnus/grid, secrets too
@@ -116,7 +172,7 @@ fn a_machine_below_another_root_is_uncertain_and_is_sent_all_of_it_there() {
     $ grid forget cygnus --left-behind --yes
     ! error: cygnus left nothing behind that grid knows of
     [exit 2]
-    "#);
+    ");
     bench.grid(&["push", "cygnus"]).exits(0);
 }
 
@@ -137,7 +193,7 @@ fn a_root_that_was_mistyped_and_put_right_needs_nothing_to_be_taken_over() {
     insta::assert_snapshot!(told(&[refused, status, pushed]), @r#"
     $ grid push --behind
     try  push 3  maria@lap3
-    settled  borealis  it was uncertain, and has told what it holds
+    settled  borealis  it was asked where it is declared now: it holds nothing there
     round 0  borealis  flushed  nothing was delivered yet where it is declared now  failed at starting the machine side: /proc/grid cannot be used: mkdir: cannot create directory ‘/proc/grid’: No such file or directory
              nothing was changed there
     incomplete: 0 machines sent, 1 failed, 2 already current, 1 moved

@@ -143,11 +143,17 @@ impl<'a> Narrator<'a> {
                 self.asked.insert(node.clone());
                 self.bars.begin(node);
             }
-            Event::SettledAs { node } => {
+            Event::SettledAs { node, elsewhere } => {
                 self.asked.remove(node);
                 self.bars.end(node);
                 let line = self.line("settled", node, None);
-                self.say_unless_quiet(&line.plain("it was uncertain, and has told what it holds"));
+                self.say_unless_quiet(&line.plain(match elsewhere {
+                    None => "it was uncertain, and has told what it holds",
+                    Some(true) => {
+                        "it was asked where it is declared now, and has told what it holds"
+                    }
+                    Some(false) => "it was asked where it is declared now: it holds nothing there",
+                }));
             }
             Event::Minted {
                 provider,

@@ -282,11 +282,43 @@ pub(super) fn ends_left_behind(node: &NodeName, places: &[String]) -> String {
     )
 }
 
-/// What to do about a machine that left the declaration and was not emptied.
-pub(super) fn undeclared(node: &NodeName) -> String {
+/// That a service stays on a machine that the declaration took it from.
+pub(super) fn keeps(kept: &BTreeMap<ServiceName, BTreeSet<ServiceName>>) -> String {
+    let told = kept.iter().map(|(service, users)| match users.len() {
+        0 => format!("keeps {service} until it is where it goes"),
+        1 => format!("keeps {service}, which {} uses", list(users)),
+        _ => format!("keeps {service}, which {} use", some_of(users)),
+    });
+    list(told)
+}
+
+/// How a service leaves a machine that keeps it.
+pub(super) fn ends_keeping(
+    service: &ServiceName,
+    users: &BTreeSet<ServiceName>,
+    nodes: &BTreeSet<NodeName>,
+) -> String {
+    let (use_it, unassign) = match (users.len(), users.first()) {
+        (1, Some(user)) => ("uses", format!("`grid unassign {user}`")),
+        _ => ("use", "`grid unassign` them".to_owned()),
+    };
     format!(
-        "once {node} is gone, or holds no service any more, `grid forget {node}` has it named no more; if it lives and holds some, declare it \
-         again, give its services another `node` or none, and push: that has it let go of all that it holds"
+        "{service} stays on {} while {} {use_it} it there: `grid assign {service} NODE` gives {service} another machine; or {unassign} too, \
+         or take {service} out of `consumes`, and {service} goes after that",
+        list(nodes),
+        some_of(users)
+    )
+}
+
+/// What to do about a machine that left the declaration, by what it may still hold.
+pub(super) fn undeclared(node: &NodeName, holds: &BTreeSet<ServiceName>) -> String {
+    if holds.is_empty() {
+        return format!("{node} holds no service: `grid forget {node}` has it named no more");
+    }
+    let holds = some_of(holds);
+    format!(
+        "{node} holds {holds}: if it lives, declare {node} again, give {holds} another `node` or none, and push: that closes the accounts there and \
+         takes all of it away; once {node} is gone, `grid forget {node}` has it named no more"
     )
 }
 

@@ -217,8 +217,13 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
         }
     }
     for (node, address) in &report.undeclared {
+        let held = report.still_held.get(node);
+        let holds = match held.filter(|held| !held.is_empty()) {
+            Some(held) => format!(", and holds {}", phrases::some_of(held)),
+            None => String::new(),
+        };
         let (label, text) = match address.as_str() {
-            "" => ("undeclared", "it left the declaration".to_owned()),
+            "" => ("undeclared", format!("it left the declaration{holds}")),
             address if mesh.nodes.contains_key(node) => (
                 "moved",
                 format!(
@@ -227,7 +232,7 @@ fn named(mesh: &Mesh, report: &Report) -> Vec<Line> {
             ),
             address => (
                 "undeclared",
-                format!("it left the declaration, and was last reached at {address}"),
+                format!("it left the declaration, was last reached at {address}{holds}"),
             ),
         };
         line(label, Look::Warn, node, text);

@@ -121,6 +121,19 @@ pub(super) fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> b
     starts_first || world.uses.is_kept(name, node, assigned)
 }
 
+/// Rule 3: the services that the declaration took from `node` and that stay there for now, and who is bound to each; of one
+/// that starts elsewhere first, perhaps nobody.
+#[must_use]
+pub fn keeps(world: &World<'_>, node: &NodeName) -> BTreeMap<ServiceName, BTreeSet<ServiceName>> {
+    let held = world.machine(node).services().map(|(name, _)| name);
+    let stay = held.filter(|name| !is_assigned(world, name, node) && stays(world, name, node));
+    stay.map(|name| {
+        let users = world.uses.users(name, node).cloned().collect();
+        (name.clone(), users)
+    })
+    .collect()
+}
+
 /// Rule 3, of a service that stays and provides no more: it has a list until that is empty there. Without its load
 /// nobody could close the accounts that it still admits.
 fn stops_providing(world: &World<'_>, service: &Service, node: &NodeName) -> bool {
@@ -222,7 +235,8 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
 
 #[cfg(test)]
 mod tests {
-    use crate::compose::sample::{Sample, bound, bound_unwaited, with};
+    use super::keeps;
+    use crate::compose::sample::{Sample, bound, bound_unwaited, name, node, with};
 
     #[test]
     fn a_service_that_leaves_stays_while_it_is_in_use_there() {
@@ -232,6 +246,9 @@ mod tests {
         assert_eq!(sample.composed("m0"), "");
         let sample = sample.sent("m1", vec![("billing", bound("broker:1@m0"))]);
         assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
+        let kept = keeps(&sample.world(), &node("m0"));
+        assert_eq!(kept, [(name("broker"), [name("billing")].into())].into());
+        assert!(keeps(&sample.world(), &node("m1")).is_empty());
     }
 
     #[test]

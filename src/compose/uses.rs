@@ -106,6 +106,16 @@ impl<'a> Uses<'a> {
             .is_some_and(|nodes| nodes.contains_key(node))
     }
 
+    /// The services that are bound to `provider` on `node`, on whatever machine they are.
+    pub fn users(
+        &self,
+        provider: &ServiceName,
+        node: &NodeName,
+    ) -> impl Iterator<Item = &'a ServiceName> {
+        self.binders(provider, node)
+            .map(|((_, service), _)| *service)
+    }
+
     fn binders(
         &self,
         provider: &ServiceName,

@@ -45,6 +45,12 @@ pub(super) fn hint_of(
         {
             "`as` of the service's `provides`, in the declaration, names that user"
         }
+        FailedStep::Load | FailedStep::Check
+            if output.iter().any(|line| line.starts_with("sudo: ")) =>
+        {
+            "a command of the service runs `sudo`, as `as` of `provides` does where the login is not root: the login needs `NOPASSWD` in sudoers \
+             for that user, or to be root (`become = \"sudo\"` of the machine, or another `user`)"
+        }
         _ if is_told("it exited with 127")
             && service.is_some_and(|service| service.as_str() == SITE_SERVICE) =>
         {
@@ -101,9 +107,35 @@ pub(super) fn hint_of(
             ));
         }
         FailedStep::Unpack => NO_SPACE,
+        step if output.is_empty() && is_told("it exited with ") => {
+            return told_nothing(step, service?);
+        }
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// That a command failed and did not say why.
+fn told_nothing(step: FailedStep, service: &ServiceName) -> Option<String> {
+    let key = match step {
+        FailedStep::Test => "test",
+        FailedStep::Load => "load",
+        FailedStep::Apply => "apply",
+        FailedStep::Check => "check",
+        _ => return None,
+    };
+    Some(format!(
+        "`{key}` of {} printed nothing: have it say why it fails",
+        table_of(service)
+    ))
+}
+
+/// The table of the declaration where the commands of a service stand.
+fn table_of(service: &ServiceName) -> String {
+    match service.as_str() {
+        SITE_SERVICE => "[signals]".to_owned(),
+        name => format!("[services.{name}]"),
+    }
 }
 
 /// Which limit of the declaration gives a step more time.
@@ -119,10 +151,7 @@ fn limit_of(step: FailedStep, service: &ServiceName) -> Option<String> {
         FailedStep::Remove => ("remove", ""),
         _ => return None,
     };
-    let table = match service.as_str() {
-        SITE_SERVICE => "[signals]".to_owned(),
-        name => format!("[services.{name}]"),
-    };
+    let table = table_of(service);
     let only = if asked.is_empty() { "if" } else { "If" };
     Some(format!(
         "{asked}{only} it only takes longer: `limits = {{ {key} = \"…\" }}` of {table} gives it more time"
@@ -155,6 +184,20 @@ mod tests {
         for (key, hint) in ["test", "check", "remove"].iter().zip(all) {
             assert!(hint.contains(&format!("`limits = {{ {key} = ")), "{hint}");
         }
+    }
+
+    #[test]
+    fn a_command_that_fails_without_a_word_is_named_and_one_that_says_why_is_not() {
+        let service = ServiceName::new("billing").unwrap();
+        let hint = |step, output: &[&str]| {
+            let output: Vec<String> = output.iter().map(|&line| line.to_owned()).collect();
+            let cause = "it did not hold within 30 s; it exited with 1";
+            hint_of(step, Some(&service), cause, &output)
+        };
+        insta::assert_snapshot!(hint(FailedStep::Check, &[]).unwrap(), @"`check` of [services.billing] printed nothing: have it say why it fails");
+        assert_eq!(hint(FailedStep::Check, &["no route to host"]), None);
+        let sudo = hint(FailedStep::Load, &["sudo: a password is required"]);
+        insta::assert_snapshot!(sudo.unwrap(), @"a command of the service runs `sudo`, as `as` of `provides` does where the login is not root: the login needs `NOPASSWD` in sudoers for that user, or to be root (`become = \"sudo\"` of the machine, or another `user`)");
     }
 
     #[test]

@@ -34,10 +34,12 @@ pub enum Event {
         /// Which.
         node: NodeName,
     },
-    /// An uncertain machine answered what it holds.
+    /// A machine that was asked answered what it holds.
     SettledAs {
         /// Which.
         node: NodeName,
+        /// Where it is declared elsewhere than it was last reached, so that it was asked there: whether it holds anything.
+        elsewhere: Option<bool>,
     },
     /// An account was minted, and is on disk.
     Minted {

@@ -96,6 +96,8 @@ pub struct Report {
     /// Machines that left the declaration, and those that moved: that are declared at another address or below another root than
     /// they were last reached. And where that was.
     pub undeclared: BTreeMap<NodeName, String>,
+    /// The services that machines which left the declaration may still hold.
+    pub still_held: BTreeMap<NodeName, BTreeSet<ServiceName>>,
     /// Machines that were sent to at another address or below another root before they were where they are declared now,
     /// and these places: what was sent still lies there.
     pub left_behind: BTreeMap<NodeName, Vec<String>>,
@@ -230,6 +232,8 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let place = machine.elsewhere(None).unwrap_or_default();
             report.undeclared.insert(node.clone(), place);
+            let held = machine.possible().map(|(name, _)| name.clone()).collect();
+            report.still_held.insert(node.clone(), held);
         }
         let left = machine.left_behind(world.mesh.nodes.get(node));
         if !left.is_empty() {

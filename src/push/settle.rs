@@ -87,8 +87,13 @@ impl Run<'_> {
         let Some(declared) = self.mesh.nodes.get(node) else {
             return;
         };
+        let is_elsewhere = known.is_some_and(|known| known.elsewhere(Some(declared)).is_some());
+        let elsewhere = is_elsewhere.then_some(holding.token.is_some());
         settle(self.machine(node), holding, declared);
-        (self.hear)(Event::SettledAs { node: node.clone() });
+        (self.hear)(Event::SettledAs {
+            node: node.clone(),
+            elsewhere,
+        });
     }
 
     /// Notes that a machine failed in this push.

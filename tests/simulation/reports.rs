@@ -200,10 +200,10 @@ fn owed(eye: &Eye<'_>, node: &NodeName) -> Option<String> {
     let machine = eye.stored.fleet.get(node)?;
     let attempt = machine.attempt.as_ref().map(|a| &a.manifest.services);
     let held = machine.services().chain(attempt.into_iter().flatten());
-    // Who came there when it provided nothing has no list, and owes none.
+    // Who came there when it provided nothing has no list, and owes none, unless it is to provide there from now on.
     let provides = |name: &ServiceName| {
         let declared = eye.mesh.services.get(name);
-        declared.is_some_and(|service| service.provides.is_some())
+        declared.is_some_and(|service| service.provides.is_some() && service.nodes.contains(node))
     };
     let held = held.filter(|(name, service)| service.grants.is_some() || provides(name));
     held.map(|(provider, _)| provider).find_map(|provider| {

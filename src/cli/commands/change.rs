@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use super::renamed::{self, sent_as};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
-use crate::cli::phrases::list;
+use crate::cli::phrases::{self, list};
 use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::Composer;
+use crate::compose::services::keeps;
 use crate::mesh::Mesh;
 use crate::push::survey;
 use crate::store::State;
@@ -39,6 +40,7 @@ pub(super) fn tell(
             _ => None,
         })
         .collect();
+    let kept = kept(mesh, state, &changed);
     let view = ChangeView { changed, behind };
     let exit = match sent_as(mesh, &state.fleet) {
         Some((old, nodes)) if !view.behind.is_empty() && !context.ui.json => {
@@ -54,6 +56,9 @@ pub(super) fn tell(
         _ => finish(context, view)?,
     };
     if !context.ui.json {
+        for hint in kept {
+            context.ui.hint(&hint);
+        }
         if !lives.is_empty() {
             let typed: Vec<&str> = lives.iter().map(NodeName::as_str).collect();
             context.ui.hint(&format!(
@@ -88,6 +93,28 @@ pub(super) fn tell(
         }
     }
     Ok(exit)
+}
+
+/// What is said of a service that was taken from its machines and stays there, since others use it.
+fn kept(mesh: &Mesh, state: &State, changed: &[Changed]) -> Vec<String> {
+    let world = state.world(mesh);
+    let mut hints = Vec::new();
+    for changed in changed {
+        let Changed::Unassigned { service, nodes } = changed else {
+            continue;
+        };
+        let (mut users, mut on) = (BTreeSet::new(), BTreeSet::new());
+        for node in nodes {
+            if let Some(all) = keeps(&world, node).remove(service) {
+                users.extend(all);
+                on.insert(node.clone());
+            }
+        }
+        if !users.is_empty() {
+            hints.push(phrases::ends_keeping(service, &users, &on));
+        }
+    }
+    hints
 }
 
 /// The same where it is known who is behind.

@@ -150,6 +150,8 @@ fn known(
     let known: Vec<_> = nodes
         .iter()
         .filter_map(|node| Some((node.clone(), state.fleet.get(node)?.clone())))
+        // One that no send ever reached has nothing to be forgotten.
+        .filter(|(_, machine)| machine.is_known() || machine.token.is_some())
         .collect();
     if !known.is_empty() {
         return Ok(known);

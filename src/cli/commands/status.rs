@@ -19,7 +19,7 @@ use crate::cli::view::{
     WaitingView,
 };
 use crate::compose::identities::{self, Standing};
-use crate::compose::services::Wait;
+use crate::compose::services::{Wait, keeps};
 use crate::compose::unwell::Unwell;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
@@ -54,6 +54,8 @@ struct Stands {
     reasons: Vec<Reason>,
     waits: BTreeMap<ServiceName, (Wait, BTreeMap<ServiceName, BTreeSet<Blocker>>)>,
     revoked: BTreeSet<ServiceName>,
+    /// What the declaration took from it and stays for now, and who uses that there.
+    keeps: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
     /// Of a machine on hold: the providers on it that owe somebody.
     owes: BTreeSet<ServiceName>,
     identity: Option<Standing>,
@@ -82,6 +84,7 @@ impl Stands {
             reasons: Vec::new(),
             waits: BTreeMap::new(),
             revoked: BTreeSet::new(),
+            keeps: BTreeMap::new(),
             owes: BTreeSet::new(),
             identity: None,
             probe: None,
@@ -217,6 +220,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .map(|(service, wait)| (service, (wait, BTreeMap::new())))
                 .collect(),
             revoked,
+            keeps: keeps(&world, &node),
             owes,
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
@@ -234,7 +238,13 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     }
     for (node, machine) in &reading.state.fleet {
         if machine.is_known() && !mesh.nodes.contains_key(node) {
-            found.insert(node.clone(), Stands::new(MachineState::Undeclared));
+            let users = |name: &ServiceName| world.uses.users(name, node).cloned().collect();
+            let held = machine.possible().map(|(name, _)| name);
+            let stands = Stands {
+                keeps: held.map(|name| (name.clone(), users(name))).collect(),
+                ..Stands::new(MachineState::Undeclared)
+            };
+            found.insert(node.clone(), stands);
         }
     }
     found
@@ -337,6 +347,7 @@ fn view(
                     })
                     .collect(),
                 revoked: stands.revoked,
+                keeps: stands.keeps,
                 owes: stands.owes,
                 hold: declared
                     .filter(|_| stands.state == MachineState::OnHold)

@@ -118,7 +118,8 @@ fn of_undeclared(mesh: &Mesh, report: &Report) -> Vec<String> {
             if mesh.nodes.contains_key(node) {
                 phrases::elsewhere(node, place)
             } else {
-                phrases::undeclared(node)
+                let none = BTreeSet::new();
+                phrases::undeclared(node, report.still_held.get(node).unwrap_or(&none))
             }
         })
         .chain(left_behind)

@@ -227,7 +227,7 @@ impl PushEvent {
             },
             Event::Asking { node } if dry_run => Self::WouldAsk { node },
             Event::Asking { node } => Self::Asking { node },
-            Event::SettledAs { node } => Self::Settled { node },
+            Event::SettledAs { node, .. } => Self::Settled { node },
             Event::Minted {
                 provider,
                 consumer,

@@ -66,6 +66,10 @@ pub struct MachineView {
     /// What is revoked on it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub revoked: BTreeSet<ServiceName>,
+    /// The services that the declaration took from it and that stay for now, and who uses each there; of an undeclared machine, all that it
+    /// holds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keeps: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
     /// Of a machine on hold: the providers on it whose list is not what it should be, so that somebody is owed a grant or
     /// a revocation. `--exit-code` counts that.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]

@@ -36,6 +36,12 @@ fn why(
     {
         why.push(phrases::hold(hold));
     }
+    if !stands.keeps.is_empty() {
+        why.push(match stands.state {
+            MachineState::Undeclared => format!("holds {}", phrases::some_of(stands.keeps.keys())),
+            _ => phrases::keeps(&stands.keeps),
+        });
+    }
     if !stands.owes.is_empty() {
         why.push(phrases::owes(&stands.owes));
     }
