@@ -136,8 +136,8 @@ impl Context {
         })?;
         self.under_way.locks(&lock);
         if let Some(dead) = &lock.took_over_from_dead {
-            let text = format!("note: {dead} died and left the lock of this mesh behind");
-            self.ui.note(&Line::of(text));
+            let text = format!("{dead} died and left the lock of this mesh behind");
+            self.ui.note(&Line::note(text));
         }
         let loaded = mesh::load_again(&folder, loaded)?;
         let public = identity.public();
@@ -175,11 +175,11 @@ impl Context {
                 .collect();
             writing.store.commit(&[Change::Journal(entry)])?;
             let text = recipients::taken_out(taken_out, &writing.loaded.mesh, &writing.state);
-            self.ui.note(&Line::of(text));
+            self.ui.note(&Line::note(text));
         }
         if is_not_named {
             self.ui
-                .note(&Line::of(recipients::not_named(&writing.identity)));
+                .note(&Line::note(recipients::not_named(&writing.identity)));
         }
         Ok(())
     }

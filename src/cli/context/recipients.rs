@@ -38,7 +38,7 @@ pub(super) fn taken_out(people: &[Recipient], mesh: &Mesh, state: &State) -> Str
         format!(": {}", ends.join("; "))
     };
     format!(
-        "note: {names} {open} the store no more: all of it was sealed anew, under another key. What it held until now {names} may \
+        "{names} {open} the store no more: all of it was sealed anew, under another key. What it held until now {names} may \
          know, and a copy of its folder from before still opens for {}{ends}",
         of(people, "that key", "those keys")
     )
@@ -48,13 +48,13 @@ pub(super) fn taken_out(people: &[Recipient], mesh: &Mesh, state: &State) -> Str
 pub(in crate::cli) fn note(context: &mut Context, reading: &Reading) {
     if !reading.to_be_taken_out.is_empty() {
         let text = to_be_taken_out(&reading.to_be_taken_out);
-        context.ui.note(&Line::of(text));
+        context.ui.note(&Line::note(text));
     }
 }
 
 fn to_be_taken_out(people: &[Recipient]) -> String {
     format!(
-        "note: {} {} the store although `recipients` in mesh.toml does not name {}: the next push seals it anew without {}",
+        "{} {} the store although `recipients` in mesh.toml does not name {}: the next push seals it anew without {}",
         names(people),
         of(people, "opens", "open"),
         of(people, "that key", "their keys"),
@@ -65,6 +65,6 @@ fn to_be_taken_out(people: &[Recipient]) -> String {
 /// Said to whoever writes and is out once somebody else does.
 pub(super) fn not_named(identity: &str) -> String {
     format!(
-        "note: your identity, {identity}, opens this store until somebody else writes to it: `recipients` in mesh.toml does not name it"
+        "your identity, {identity}, opens this store until somebody else writes to it: `recipients` in mesh.toml does not name it"
     )
 }
