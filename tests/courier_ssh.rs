@@ -246,6 +246,28 @@ fn a_machine_behind_jump_hosts_or_a_proxy_command_is_reached_through_them() {
     assert!(cause.contains("on the way there: no way"), "{cause}");
 }
 
+/// A host without IPv6 has nothing to show here.
+#[test]
+fn a_machine_is_reached_over_ipv6_and_known_by_its_port() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return;
+    }
+    let sshd = Sshd::start();
+    sshd.config("");
+    let mut bed = sshd.bed("::1");
+    let app = service("app").file("a", "1").logged(&bed);
+    let (step, _, cause) = failure(&bed.send(std::slice::from_ref(&app)));
+    assert_eq!(step, FailedStep::HostKey, "{cause}");
+    let key = fs::read_to_string(sshd.dir.path().join("host_key.pub")).unwrap();
+    let line = format!("[::1]:{} {key}", sshd.port);
+    fs::write(sshd.known_hosts(), line).unwrap();
+    for openssh in [false, true] {
+        bed.openssh = openssh;
+        bed.applied(std::slice::from_ref(&app));
+        assert_eq!(bed.ask().token, bed.held, "openssh: {openssh}");
+    }
+}
+
 #[test]
 fn the_systems_ssh_delivers_too_and_its_failures_are_told_from_the_machines() {
     let sshd = Sshd::start();

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # A real sshd as a machine, without touching this one's. Source it; needs root, openssh-server and ssh-keygen.
 #
-#   sshd_start DIR PORT     starts it on all of 127.0.0.0/8; DIR gets home/.ssh with a key that may log in as root, the
+#   sshd_start DIR PORT     starts it on all of 127.0.0.0/8, and on ::1 where there is that; DIR gets home/.ssh with a key that may log in as root, the
 #                           known_hosts of 127.0.0.1 (hashed) and of 127.0.0.2 to 127.0.0.9, and sshd's log
 #   sshd_stop DIR
 
@@ -35,6 +35,9 @@ sshd_start() {
 		UseDNS no
 		MaxStartups 100:30:200
 	END
+	if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+		echo "ListenAddress ::1" >>"$sshd_dir/config"
+	fi
 	/usr/sbin/sshd -D -f "$sshd_dir/config" -E "$sshd_dir/log" </dev/null >/dev/null 2>&1 &
 	sshd_pid=$!
 	sshd_tries=0
