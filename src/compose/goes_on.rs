@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::services::{is_assigned, stays};
+use super::manifest::Manifest;
 use crate::kinds::Endpoint;
 use crate::words::{NodeName, ServiceName};
 
 /// The providers whose accounts are not to be closed when they leave `node`, or when they come there and are put back: their
-/// host is declared for another machine too, or another one holds them with the same host and keeps them. Where nobody knows
+/// host is declared for another machine too, or another one may hold them with the same host. Where nobody knows
 /// `whatever_is_there`, since somebody else may have sent to the machine, these are all that are declared with a host, and elsewhere.
 #[must_use]
 pub fn goes_on(
@@ -43,36 +43,69 @@ pub fn goes_on(
     goes_on.map(|(name, _)| name.clone()).collect()
 }
 
-/// Whether a provider is at `endpoint` by what another machine should be, or by what it holds: then if it comes to `node` from
-/// there, or stays there for now. Of two that it leaves at once neither counts on the other.
+/// Whether a provider is at `endpoint` by what another machine should be, or may hold. That one may be about to lose it as well: whoever is
+/// the last to go finds nobody, and closes (see [`last_to_leave`]).
 fn is_elsewhere(
     world: &World<'_>,
     node: &NodeName,
     name: &ServiceName,
     endpoint: &Endpoint,
 ) -> bool {
-    let declared = world.mesh.services.get(name);
-    let is_declared = declared.is_some_and(|service| {
-        service.declared_endpoint().as_ref() == Some(endpoint)
-            && service.nodes.iter().any(|other| other != node)
-    });
-    let holds = |other: &NodeName| {
+    let is_held = |other: &NodeName| {
         let mut held = world.machine(other).possible();
         held.any(|(held, service)| held == name && service.endpoint.as_ref() == Some(endpoint))
     };
-    let comes = is_assigned(world, name, node);
-    is_declared
+    is_declared(world, Some(node), name, endpoint)
         || world
             .uses
             .holders(name)
-            .any(|other| other != node && holds(other) && (comes || stays(world, name, other)))
+            .any(|other| other != node && is_held(other))
+}
+
+/// Whether the declaration has a provider at `endpoint` on a machine other than `node`.
+fn is_declared(
+    world: &World<'_>,
+    node: Option<&NodeName>,
+    name: &ServiceName,
+    endpoint: &Endpoint,
+) -> bool {
+    let declared = world.mesh.services.get(name);
+    declared.is_some_and(|service| {
+        service.declared_endpoint().as_ref() == Some(endpoint)
+            && service.nodes.iter().any(|other| Some(other) != node)
+    })
+}
+
+/// Of machines that a provider leaves at once, with one host: the last. Each would see the others hold it and leave its accounts open; so
+/// the last goes a round later, sees who is gone, and closes them. If one of the others was not reached, it is the one that closes.
+#[must_use]
+pub fn last_to_leave<'a>(
+    world: &World<'_>,
+    sends: impl IntoIterator<Item = (&'a NodeName, &'a Manifest)>,
+) -> BTreeSet<NodeName> {
+    let mut leave: BTreeMap<(&ServiceName, &str, u16), BTreeSet<&NodeName>> = BTreeMap::new();
+    for (node, wanted) in sends {
+        for (name, held) in world.machine(node).possible() {
+            if let Some(endpoint) = &held.endpoint
+                && !wanted.services.contains_key(name)
+                && !is_declared(world, None, name, endpoint)
+            {
+                let at = (name, endpoint.host.as_str(), endpoint.port);
+                leave.entry(at).or_default().insert(node);
+            }
+        }
+    }
+    let at_once = leave.into_values().filter(|nodes| nodes.len() > 1);
+    at_once
+        .filter_map(|nodes| nodes.last().map(|last| (*last).clone()))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compose::manifest::ServiceManifest;
-    use crate::compose::sample::{Sample, bound, node, with};
+    use crate::compose::sample::{Sample, manifest, node, with};
 
     /// A provider that was sent with a host.
     fn at(host: &str) -> ServiceManifest {
@@ -112,17 +145,30 @@ mod tests {
     }
 
     #[test]
-    fn of_two_machines_that_a_provider_leaves_at_once_both_close_its_accounts() {
-        let sent = |sample: Sample| {
-            let sample = sample.sent("m0", vec![("broker", at("db"))]);
-            sample.sent("m1", vec![("broker", at("db"))])
+    fn of_machines_that_a_provider_leaves_at_once_the_last_goes_after_the_others_and_closes() {
+        let sent = |sample: Sample, on: &str| sample.sent(on, vec![("broker", at("db"))]);
+        let none = || Sample::of(&["broker"]).hosted("broker", "db");
+        let both = sent(sent(none(), "m0"), "m1");
+        let empty = manifest("m0", vec![]);
+        let last = |sample: &Sample, nodes: &[&str]| -> Vec<String> {
+            let nodes: Vec<_> = nodes.iter().map(|one| node(one)).collect();
+            let sends = nodes.iter().map(|node| (node, &**empty));
+            let last = last_to_leave(&sample.world(), sends);
+            last.iter().map(ToString::to_string).collect()
         };
-        let none = Sample::of(&["broker"]).hosted("broker", "db");
-        assert!(on_m0(&sent(none)).is_empty());
-        // While somebody uses it on the other one it stays there.
-        let used = Sample::of(&["broker", "web@m2<broker"]).hosted("broker", "db");
-        let used = sent(used).sent("m2", vec![("web", bound("broker:1@m1"))]);
-        assert_eq!(on_m0(&used), ["broker"]);
+        assert_eq!(last(&both, &["m0", "m1", "m2"]), ["m1"]);
+        assert!(last(&both, &["m0", "m2"]).is_empty());
+        // The first leaves them open, since the other may hold it; the other then finds nobody.
+        assert_eq!(on_m0(&both), ["broker"]);
+        assert!(on_m0(&sent(none(), "m0")).is_empty());
+        // It is declared elsewhere, or each had a host of its own: nothing has to be awaited.
+        let declared = sent(
+            sent(Sample::of(&["broker@m2"]).hosted("broker", "db"), "m0"),
+            "m1",
+        );
+        assert!(last(&declared, &["m0", "m1"]).is_empty());
+        let own = sent(none(), "m0").sent("m1", vec![("broker", at("other"))]);
+        assert!(last(&own, &["m0", "m1"]).is_empty());
     }
 
     #[test]

@@ -347,7 +347,7 @@ fn token(push: u64) -> Token {
     }
 }
 
-fn manifest(on: &str, services: Vec<(&str, ServiceManifest)>) -> Arc<Release> {
+pub fn manifest(on: &str, services: Vec<(&str, ServiceManifest)>) -> Arc<Release> {
     let services = services.into_iter().map(|(s, held)| (name(s), held));
     Arc::new(Release::of(Manifest {
         format: FORMAT,

@@ -101,14 +101,14 @@ fn removals_to_await(world: &World<'_>, service: &Service, node: &NodeName) -> B
         .collect()
 }
 
-pub(super) fn is_assigned(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
+fn is_assigned(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
     let service = world.mesh.services.get(name);
     service.is_some_and(|service| service.nodes.contains(node))
 }
 
 /// Rules 3 and 4: whether a service that the declaration took from `node` stays there for now. One that rule 5
 /// takes away will not start elsewhere, so nothing is awaited.
-pub(super) fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
+fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
     let starts_first = world.mesh.services.get(name).is_some_and(|service| {
         service.moves == Move::StartFirst
             && !is_taken_away(world, service)

@@ -15,7 +15,7 @@ use super::report::Problem;
 use super::run::{Run, awaited_by};
 use super::{Named, PushError};
 use crate::compose::bundle::{Bundle, Content};
-use crate::compose::goes_on::goes_on;
+use crate::compose::goes_on::{goes_on, last_to_leave};
 use crate::compose::location::Location;
 use crate::compose::render::STORED_AT_MOST;
 use crate::compose::sent::{Attempt, Machine, Sent};
@@ -67,8 +67,12 @@ impl Run<'_> {
                 self.awaited.extend(awaited_by(&composed.outline.waits));
             }
         }
+        let put_off = self.last_to_leave(&standings);
         let mut composed: Vec<(NodeName, Bundle)> = Vec::new();
         for (node, standing) in standings {
+            if put_off.contains(&node) {
+                continue;
+            }
             let is_behind = standing.is_behind();
             match standing.composition {
                 Err(error) => self.fail(&node, Problem::Uncomposable(Box::new(error))),
@@ -140,6 +144,16 @@ impl Run<'_> {
             .iter()
             .map(|node| (node.clone(), stand(node)))
             .collect()
+    }
+
+    /// The machines that are sent to in the next round, so that they see who has left.
+    fn last_to_leave(&self, standings: &[(NodeName, Standing)]) -> BTreeSet<NodeName> {
+        let sends = standings.iter().filter_map(|(node, standing)| {
+            let composed = standing.composition.as_ref().ok()?;
+            let is_sent = standing.is_behind() && self.gate.admits(self.is_awaited(node));
+            is_sent.then(|| (node, &**composed.bundle.manifest))
+        });
+        last_to_leave(&self.world(), sends)
     }
 
     /// Why a machine is sent to: somebody named it, or it is behind.

@@ -171,8 +171,8 @@ CLAUSES = [
     ("prune: not the generations in use", RUN, "in_use.contains(&generation)", NEVER),
     ("prune: all others but the newest", RUN, "in_use.contains(&generation)", ALWAYS),
 
-    ("goes on: where its host is declared for another machine", GOES_ON, "is_declared\n        || world", "(!MUT && is_declared)\n        || world"),
-    ("goes on: or another machine holds it with that host", GOES_ON, "any(|other| other != node && holds(other) &&", "any(|other| !MUT && other != node && holds(other) &&"),
+    ("goes on: where its host is declared for another machine", GOES_ON, "    is_declared(world, Some(node), name, endpoint)\n", "    (!MUT && is_declared(world, Some(node), name, endpoint))\n"),
+    ("goes on: or another machine holds it with that host", GOES_ON, "any(|other| other != node && is_held(other))", "any(|other| !MUT && other != node && is_held(other))"),
 
     ("done: not while a machine failed", REPORT, "!self.failed.is_empty()\n", "(!MUT && !self.failed.is_empty())\n"),
     ("done: not while a machine is rolled back", REPORT, "!self.rolled_back.is_empty()\n", "(!MUT && !self.rolled_back.is_empty())\n"),

@@ -138,70 +138,34 @@ impl Courier<'_> {
         }
     }
 
-    /// Whoever leaves closes no account that consumers use at the same host, of another machine.
+    /// Whoever leaves closes no account at a host where another machine has it still.
     pub(super) fn check_going_on(&mut self, node: &NodeName, parcel: &Parcel) {
-        let floor = &self.floor;
-        let Some(machine) = floor.machines.get(node) else {
+        let machines = &self.floor.machines;
+        let Some(machine) = machines.get(node) else {
             return;
         };
-        let wanted = &parcel.bundle.manifest.services;
-        let is_given_up = |on: &NodeName, name: &ServiceName| {
-            floor.given_up.contains(&(on.clone(), name.clone()))
-        };
-        // What a consumer that is declared where it runs needs, and what that needs in turn. Whoever is bound in a circle that all
-        // leave (rule 3) keeps nothing.
-        let mut kept: BTreeSet<(&NodeName, &ServiceName)> = BTreeSet::new();
-        let mut todo: Vec<(&NodeName, &ServiceName)> = Vec::new();
-        for (on, machine) in &floor.machines {
-            let stays = machine.running.keys().filter(|name| {
-                let declared = floor.mesh.services.get(*name);
-                declared.is_some_and(|service| service.nodes.contains(on))
-                    && (on != node || wanted.contains_key(*name))
-            });
-            todo.extend(stays.map(|name| (on, name)));
-        }
-        while let Some((on, name)) = todo.pop() {
-            if is_given_up(on, name) {
-                continue;
-            }
-            let machine = floor.machines.get(on);
-            let Some(service) = machine.and_then(|machine| machine.running.get(name)) else {
-                continue;
-            };
-            for (provider, bound) in &service.bindings {
-                for at in &bound.nodes {
-                    if kept.insert((at, provider)) {
-                        todo.push((at, provider));
-                    }
-                }
-            }
-        }
-        let mut used = Vec::new();
-        for (name, held) in &machine.running {
-            if wanted.contains_key(name) || held.endpoint.is_none() {
-                continue;
-            }
-            let mut others = floor.machines.iter().filter(|(other, _)| *other != node);
-            let declared = floor.mesh.services.get(name);
-            // A consumer that came this minute may know another host that is declared there from now on.
-            let is_to_change = |other: &NodeName| {
-                declared.is_some_and(|service| {
-                    service.nodes.contains(other) && service.declared_endpoint() != held.endpoint
-                })
-            };
-            let is_used = others.any(|(other, machine)| {
-                let other_held = machine.running.get(name);
+        let goes_on: Vec<ServiceName> = machine
+            .running
+            .iter()
+            .filter(|(name, _)| !parcel.bundle.manifest.services.contains_key(*name))
+            .filter(|(name, held)| {
                 // Whoever was said to be gone there is not counted on.
-                other_held.is_some_and(|other| other.endpoint == held.endpoint)
-                    && !is_given_up(other, name)
-                    && !is_to_change(other)
-                    && kept.contains(&(other, name))
-            });
-            if is_used {
-                used.push(name.clone());
-            }
-        }
-        for name in used {
+                let is_given_up = |other: &NodeName| {
+                    let key = (other.clone(), (*name).clone());
+                    self.floor.given_up.contains(&key)
+                };
+                let mut others = machines
+                    .iter()
+                    .filter(|(other, _)| *other != node && !is_given_up(other));
+                held.endpoint.is_some()
+                    && others.any(|(_, other)| {
+                        let other = other.running.get(*name);
+                        other.is_some_and(|other| other.endpoint == held.endpoint)
+                    })
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in goes_on {
             self.floor.coverage.saw("leaving, goes on elsewhere");
             if !parcel.bundle.goes_on.contains(&name) {
                 let what =
