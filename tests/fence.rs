@@ -138,3 +138,52 @@ fn of_two_copies_of_a_store_that_both_rotate_the_second_is_fenced_and_closes_no_
     bench.grid(&["push", "--all"]).exits(0);
     rotate(0);
 }
+
+/// Puts another store in the place of this one, which is kept under that name.
+fn put_in_place(bench: &Bench, store: &str, keep_as: &str) {
+    std::fs::rename(bench.path(".grid"), bench.path(keep_as)).unwrap();
+    std::fs::rename(bench.path(store), bench.path(".grid")).unwrap();
+}
+
+#[test]
+fn what_another_copy_rotated_is_not_taken_for_ours_and_no_consumer_starts_before_its_provider_has_heard()
+ {
+    let bench = all_current();
+    let copied = Command::new("cp")
+        .args(["-a", ".grid", "copy"])
+        .current_dir(&bench.mesh)
+        .status();
+    assert!(copied.unwrap().success());
+    // Both have a generation 2 then, each with a secret of its own.
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(0);
+    put_in_place(&bench, "copy", "first");
+    bench.grid(&["rotate", "accounts/billing"]).exits(0);
+    bench.grid(&["push", "--behind"]).exits(8);
+    let seen = bench.grid(&["push", "--all", "--take-over"]).exits(0).all();
+    let line = |of: &str| {
+        let found = seen.lines().find(|line| line.contains(of));
+        found.unwrap_or_else(|| panic!("{of}: {seen}")).to_owned()
+    };
+    assert!(
+        line("loaded accounts").starts_with("round 0  atlas"),
+        "{seen}"
+    );
+    assert!(
+        line("gets generation 2").starts_with("round 1  borealis"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn what_is_taken_over_refuses_the_other_store_also_where_both_sent_the_same() {
+    let bench = lost();
+    bench.grid(&["push", "cygnus"]).exits(8);
+    let seen = bench.grid(&["push", "--all", "--take-over"]).exits(0).all();
+    assert!(seen.contains("another store sent what it holds"), "{seen}");
+    put_in_place(&bench, "lost", "new");
+    bench.file("notice.txt", "changed\n");
+    bench.grid(&["push", "cygnus"]).exits(8);
+    put_in_place(&bench, "new", "lost");
+    bench.grid(&["push", "--behind"]).exits(0);
+}

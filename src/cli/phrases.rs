@@ -134,6 +134,7 @@ pub(super) fn reasons(reasons: &[Reason]) -> String {
             Reason::NeedsIdentity => "its site has no identity yet".to_owned(),
             Reason::NeedsRenewal => "its site's identity is to be renewed".to_owned(),
             Reason::NeverSent => "never sent".to_owned(),
+            Reason::TakenOver => "another store sent what it holds".to_owned(),
             Reason::Moved => "nothing was delivered yet where it is declared now".to_owned(),
             Reason::Differs(differences) => differences
                 .iter()

@@ -30,6 +30,8 @@ pub enum Reason {
     NeverSent,
     /// Nothing was delivered yet where it is declared; what it was sent lies where it was last reached.
     Moved,
+    /// It holds the same, but another store sent that, whose sends are to be refused from now on. Known to a push only, which asked.
+    TakenOver,
     /// It composes differently.
     Differs(Vec<Difference>),
     /// It cannot be composed; the text says why.

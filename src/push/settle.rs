@@ -5,6 +5,7 @@ use super::event::Event;
 use super::report::Problem;
 use super::run::Run;
 use crate::compose::location::Location;
+use crate::compose::manifest::Grants;
 use crate::compose::sent::{Machine, Sent};
 use crate::compose::unwell::Unwell;
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Manner, Question, Secrets};
@@ -90,6 +91,10 @@ impl Run<'_> {
         let is_elsewhere = known.is_some_and(|known| known.elsewhere(Some(declared)).is_some());
         let elsewhere = is_elsewhere.then_some(holding.token.is_some());
         settle(self.machine(node), holding, declared);
+        if !ours {
+            doubt_lists(self.machine(node));
+            self.taken_over.insert(node.clone());
+        }
         (self.hear)(Event::SettledAs {
             node: node.clone(),
             elsewhere,
@@ -111,6 +116,17 @@ impl Run<'_> {
         {
             self.gate.narrow();
         }
+    }
+}
+
+/// What another store, or another copy of this one, sent: an account on its lists may have our number and another secret. So no list
+/// counts as acknowledged, until ours is.
+fn doubt_lists(machine: &mut Machine) {
+    if let Some(sent) = &mut machine.sent {
+        let services = sent.manifest.services.iter();
+        let lists = services.filter(|(_, service)| service.grants.is_some());
+        let lists = lists.map(|(name, _)| (name.clone(), Grants::new()));
+        sent.lists = lists.collect();
     }
 }
 
