@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use grid::kinds::Provider;
 
 /// The busybox applets that stand for what the scripts call.
-pub const APPLETS: [&str; 9] = [
-    "sh", "cat", "sed", "sort", "tr", "uniq", "wc", "base64", "sleep",
+pub const APPLETS: [&str; 10] = [
+    "sh", "cat", "sed", "sort", "tr", "uniq", "wc", "base64", "sleep", "date",
 ];
 
 /// A broker, until it is dropped. A shell holds it, which stops it when its standard input ends: then

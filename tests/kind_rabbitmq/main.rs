@@ -15,12 +15,13 @@
 mod bed;
 mod broker;
 mod client;
+mod patience;
 
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
-use grid::kinds::Script;
+use grid::kinds::{Provider, Script};
 use grid::words::{MeshName, ServiceName};
 
 use bed::{Bed, Entry, Way, said};
@@ -345,24 +346,96 @@ fn a_load_waits_for_a_broker_that_is_starting(bed: &Bed<'_>) {
     assert!(bed.load(&[]).status.success());
 }
 
-/// Where there is no broker, the load says what rabbitmqctl said, but for the hash of its cookie.
-fn no_broker_is_told_and_no_hash_of_a_cookie(bed: &Bed<'_>) {
-    let Script(text) = bed.broker.provider().kind().load(bed.owner());
-    let text = text
-        .replace("noting' \"$@\"", "noting' -n nobody@localhost \"$@\"")
-        .replace("waits='1 2 3 4 5 5'", "waits=0");
-    let output = bed.run(&Script(text), &bed.list(&[]));
+/// What a load says where it does not reach the broker, tried once, and what is to be done about it.
+fn unreached(bed: &Bed<'_>, rabbitmqctl: &[&str]) -> (String, String) {
+    let settings = serde_json::json!({ "rabbitmqctl": rabbitmqctl });
+    let provider = Provider::read("rabbitmq", settings).unwrap().unwrap();
+    let Script(text) = provider.kind().load(bed.owner());
+    let once = text.replace("pauses='1 2 3 4 5 5 5'", "pauses=''");
+    assert_ne!(text, once);
+    let output = bed.run(&Script(once), &bed.list(&[]));
     assert_eq!(output.status.code(), Some(1));
     let said = said(&output);
-    assert!(
-        said.contains("unable to perform an operation on node 'nobody@localhost'"),
-        "{said}"
-    );
-    assert!(
-        said.ends_with("rabbitmqctl failed (exit 69); nothing was changed\n"),
-        "{said}"
-    );
     assert!(!said.to_lowercase().contains("cookie hash"), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said}");
+    let lines: Vec<String> = said.lines().map(str::to_owned).collect();
+    assert!(lines.len() <= 22, "{said}");
+    let hint = grid::kinds::rabbitmq::remedy(&bed.service, &lines);
+    (said.clone(), hint.unwrap_or_else(|| panic!("{said}")))
+}
+
+#[track_caller]
+fn holds_all(text: &str, words: &[&str]) {
+    for words in words {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+/// No such node on a host that has others.
+fn a_node_that_does_not_run_is_told_with_its_name(bed: &Bed<'_>) {
+    let noting = bed.broker.folder.join("noting");
+    let (said, hint) = unreached(bed, &[noting.to_str().unwrap(), "-n", "nobody@localhost"]);
+    let told = [
+        "unable to perform an operation on node 'nobody@localhost'",
+        "epmd reports: node 'nobody' not running at all",
+        "other nodes on localhost: ['bed-",
+        "rabbitmqctl failed (exit 69); nothing was changed\n",
+    ];
+    holds_all(&said, &told);
+    holds_all(
+        &hint,
+        &["as the node nobody@localhost", "RABBITMQ_NODENAME="],
+    );
+}
+
+/// With the cookie that a user gets who has none.
+fn another_cookie_is_told_with_the_user_who_has_it(bed: &Bed<'_>) {
+    let home = bed.broker.folder.join("other-home");
+    fs::create_dir_all(&home).unwrap();
+    let text = format!(
+        ". '{}'; HOME='{}'; exec rabbitmqctl \"$@\"",
+        bed.broker.folder.join("env").display(),
+        home.display()
+    );
+    let (said, hint) = unreached(bed, &["sh", "-c", &text, "sh"]);
+    holds_all(&said, &["Erlang distribution failed", "Erlang cookie"]);
+    holds_all(&hint, &["cookie", "`as = \"rabbitmq\"`"]);
+}
+
+/// The command in PATH, which Debian's package puts there, run by a login that is neither root nor rabbitmq.
+fn a_login_that_the_package_refuses_is_told_which_it_takes(bed: &Bed<'_>) {
+    let mut words = vec!["/usr/sbin/rabbitmqctl"];
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout == b"0\n" {
+        let nobody = [
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "env",
+            "HOME=/",
+        ];
+        words.splice(0..0, nobody);
+    }
+    let (said, hint) = unreached(bed, &words);
+    holds_all(
+        &said,
+        &["lines are left out\n", "Only root or rabbitmq should run"],
+    );
+    holds_all(&hint, &["`as = \"rabbitmq\"`", "`become = \"sudo\"`"]);
+}
+
+/// It takes long where no name server answers.
+fn a_host_that_does_not_resolve_is_told_with_what_does(bed: &Bed<'_>) {
+    if bed.way.public {
+        return;
+    }
+    let noting = bed.broker.folder.join("noting");
+    let (said, hint) = unreached(
+        bed,
+        &[noting.to_str().unwrap(), "-n", "rabbit@no-such-host"],
+    );
+    holds_all(&said, &["unable to connect to epmd", "on no-such-host: "]);
+    holds_all(&hint, &["rabbit@no-such-host", "itself resolves"]);
 }
 
 #[test]
@@ -420,10 +493,22 @@ fn a_real_broker_admits_exactly_the_list() {
             ),
             ("starting", a_load_waits_for_a_broker_that_is_starting),
             ("300 users", three_hundred_users_load_at_once),
+            (
+                "no host",
+                a_host_that_does_not_resolve_is_told_with_what_does,
+            ),
         ];
         let steps: &[(&str, Step)] = &[
             ("list", a_list_is_added_rotated_revoked_and_emptied),
-            ("no broker", no_broker_is_told_and_no_hash_of_a_cookie),
+            ("no node", a_node_that_does_not_run_is_told_with_its_name),
+            (
+                "another cookie",
+                another_cookie_is_told_with_the_user_who_has_it,
+            ),
+            (
+                "login",
+                a_login_that_the_package_refuses_is_told_which_it_takes,
+            ),
             (
                 "other version",
                 a_broker_of_another_version_is_loaded_by_the_public_commands,

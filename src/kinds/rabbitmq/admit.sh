@@ -1,5 +1,5 @@
 # Makes a RabbitMQ broker admit exactly the grant list on standard input (mode=load), or reads back that
-# it does and changes nothing (mode=check). POSIX shell with sed, sort, tr, uniq, wc and base64. Before
+# it does and changes nothing (mode=check). POSIX shell with sed, sort, tr, uniq, wc, base64 and `date +%s`. Before
 # this text stand `mode`, `mark` and `ctl`, which runs rabbitmqctl.
 #
 # What it promises, in both ways of doing it:
@@ -9,6 +9,7 @@
 #   nothing. The broker closes the connections of a user that is deleted, and nobody else's.
 # - It deletes no vhost.
 # - Nothing of the list but names stands in an argument; nothing that it prints holds a hash.
+# - Where rabbitmqctl does not reach the broker, what it answers is told at once, and each line once.
 #
 # One `eval` (half a second) does all of it, with functions of the broker's own that were seen on 3.10. A
 # broker that lacks one of them, or GRID_RABBITMQ=public in the environment, takes the public commands
@@ -22,8 +23,14 @@
 export LC_ALL=C
 newline='
 '
-# How long to wait for a broker that is still starting: seconds between tries.
-waits='1 2 3 4 5 5'
+escape=$(printf '\033')
+# For so many seconds a broker that is still starting is waited for: no try begins later. A try that takes longer is
+# told of, since the time limit of the load may come before its answer.
+patience=25
+# Seconds between tries.
+pauses='1 2 3 4 5 5 5'
+# The lines about rabbitmqctl that were told.
+told=
 
 # Prints its argument; unlike printf, never as the argument of a process.
 emit() {
@@ -32,33 +39,108 @@ $1
 EOF
 }
 
-# Prints at most 20 lines of its argument to standard error, and how many more there are.
-complain() {
-	emit "$1" | sed 20q >&2
+# Prints its argument: of many lines the first 6 and the last 14, where the cause stands.
+shorten() {
 	lines=$(emit "$1" | wc -l)
-	if [ "$lines" -gt 20 ]; then
-		echo "and $((lines - 20)) more" >&2
+	if [ "$lines" -le 21 ]; then
+		emit "$1"
+		return
 	fi
+	emit "$1" | sed 6q
+	echo "$((lines - 20)) lines are left out"
+	emit "$1" | sed "1,$((lines - 14))d"
 }
 
-# What rabbitmqctl said, without hashes (it prints one of the cookie when it finds no node).
-complain_of_ctl() {
-	complain "$(emit "$1" | sed -e '/[Cc]ookie hash/d' -e '/^[[:space:]]*$/d' \
-		-e 's|[A-Za-z0-9+/]\{44,\}=*|[redacted]|g')"
+complain() {
+	shorten "$1" >&2
+}
+
+# Prints those lines of its argument to standard error that were not told before.
+tell() {
+	fresh=$(shorten "$1" | while IFS= read -r line; do
+		case $newline$told$newline in
+		*"$newline$line$newline"*) ;;
+		*) emit "$line" ;;
+		esac
+	done)
+	[ -z "$fresh" ] || emit "$fresh" >&2
+	told=$told$newline$fresh
+}
+
+# What rabbitmqctl said, without hashes (it prints one of the cookie when it finds no node) and without escape
+# sequences; where it has diagnostics, without the general advice before them and its own name, which is another one
+# each time.
+tell_of_ctl() {
+	advice=''
+	case $1 in
+	*"${newline}DIAGNOSTICS$newline"*)
+		advice='s/ Please see diagnostics.*//
+			/^Most common reasons/,/^DIAGNOSTICS/d
+			/^===*$/d
+			/^attempted to contact:/d
+			/suggestion: see the CLI/d
+			/^Current node details:/d
+			/^ \* node name:/d'
+		;;
+	esac
+	tell "$(emit "$1" | sed -e "s|$escape\\[[0-?]*[ -/]*[@-~]||g" -e '/[Cc]ookie hash/d' -e '/^[[:space:]]*$/d' \
+		-e 's|[A-Za-z0-9+/]\{44,\}=*|[redacted]|g' -e "$advice")"
+}
+
+clock() {
+	date +%s || echo 0
+}
+
+# Runs a command, and tells it when there is no answer for long; leaves $answer and $status.
+attempt() {
+	(
+		trap 'kill "$sleeper"; exit' TERM
+		sleep "$patience" 3>&- &
+		sleeper=$!
+		wait "$sleeper"
+		echo "rabbitmqctl has not answered for $patience s" >&3
+	) 3>&2 2>/dev/null >/dev/null &
+	watch=$!
+	answer=$("$@" 2>&1)
+	status=$?
+	{
+		kill "$watch"
+		wait "$watch"
+	} 2>/dev/null
 }
 
 # Runs a command until the broker has started or time is up; leaves $answer, $verdict and $status.
 patiently() {
-	for wait in $waits ''; do
-		answer=$("$@" 2>&1)
-		status=$?
+	began=$(clock)
+	for pause in $pauses ''; do
+		attempt "$@"
 		verdict=$(emit "$answer" | sed -n 's/^grid-verdict: //p')
 		case $verdict:$status in
-		starting:* | :69) ;;
-		*) return ;;
+		starting:*) tell 'the node runs, but RabbitMQ has not started in it' ;;
+		:69) tell_of_ctl "$answer" ;;
+		*)
+			[ "$status" -ne 0 ] || [ -z "$told" ] || tell 'the broker answers now'
+			return
+			;;
 		esac
-		[ -z "$wait" ] || sleep "$wait"
+		if [ -z "$pause" ] || [ "$(($(clock) - began + pause))" -gt "$patience" ]; then
+			return
+		fi
+		tell 'it is tried again'
+		sleep "$pause"
 	done
+}
+
+# Tells what rabbitmqctl said, and ends.
+give_up() {
+	case $verdict in
+	starting) echo 'RabbitMQ did not start in time; nothing was changed' >&2 ;;
+	*)
+		tell_of_ctl "$answer"
+		echo "rabbitmqctl failed (exit $status); nothing was changed" >&2
+		;;
+	esac
+	exit 1
 }
 
 # The expression: prints what it has to say, and a verdict.
@@ -223,11 +305,7 @@ if [ "${GRID_RABBITMQ:-}" != public ]; then
 		exit 1
 		;;
 	unsupported) ;;
-	*)
-		complain_of_ctl "$answer"
-		echo "rabbitmqctl failed (exit $status); nothing was changed" >&2
-		exit 1
-		;;
+	*) give_up ;;
 	esac
 fi
 
@@ -379,18 +457,14 @@ plan() {
 change() {
 	answer=$(ctl -q "$@" 2>&1 </dev/null) || {
 		status=$?
-		complain_of_ctl "$answer"
+		tell_of_ctl "$answer"
 		echo "rabbitmqctl $1 failed (exit $status)" >&2
 		exit 1
 	}
 }
 
 patiently ctl -q await_startup </dev/null
-if [ "$status" -ne 0 ]; then
-	complain_of_ctl "$answer"
-	echo "rabbitmqctl failed (exit $status); nothing was changed" >&2
-	exit 1
-fi
+[ "$status" -eq 0 ] || give_up
 want=$(emit "$list" | flatten)
 plan
 if [ -n "$refused" ]; then
@@ -411,7 +485,7 @@ report="$report permissions: $(count "$set") set, $(count "$stale") taken back"
 if [ -n "$written$new_vhosts$set" ]; then
 	answer=$(emit "$list" | ctl -q import_definitions 2>&1) || {
 		status=$?
-		complain_of_ctl "$answer"
+		tell_of_ctl "$answer"
 		echo "rabbitmqctl import_definitions failed (exit $status)" >&2
 		exit 1
 	}
