@@ -216,7 +216,7 @@ fn a_broker_that_does_not_start_is_told_in_words() {
 /// The call ends only once it was told that it takes long.
 #[test]
 fn a_call_that_takes_long_is_told_of_while_it_does() {
-    let wait = "until grep -q '^rabbitmqctl has not answered for 0 s$' \"$folder/err\"; do sleep 0.1; done";
+    let wait = "n=0; until grep -q '^rabbitmqctl has not answered for 0 s$' \"$folder/err\" || [ $n = 600 ]; do n=$((n + 1)); sleep 0.1; done";
     let answer = format!("{wait}\n{NOT_RUNNING}");
     for public in [false, true] {
         let load = Run {
