@@ -669,17 +669,18 @@ fn a_push_that_is_killed_stands_in_the_journal_as_killed_or_lost() {
     let entries = view["entries"].as_array().unwrap().iter();
     let fates: Vec<_> = entries.map(|entry| entry["unended"].as_str()).collect();
     assert_eq!(fates, [None, Some("killed-or-lost"), None]);
-    insta::assert_snapshot!(all, @r#"
+    insta::assert_snapshot!(all, @"
     $ grid history
     [WHEN]  ok              push 1  maria@lap3  grid push --all
     [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
     $ grid history 2
     [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
+          identity [KEY]
     ! next: what it sent is uncertain: `grid status` says where, and `grid push --behind` asks those machines first and goes on
     $ grid history --last 2
     [WHEN]  killed or lost  push 2  maria@lap3  grid push cygnus
     [WHEN]  ok              push 3  maria@lap3  grid push --behind
-    "#);
+    ");
 }
 
 #[test]

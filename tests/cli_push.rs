@@ -411,6 +411,7 @@ fn a_named_machine_that_is_sent_to_for_another_reason_has_its_list_looked_at() {
     done: 1 machine sent, 0 failed, 2 already current
     $ grid history 3
     [WHEN]  ok  push 3  maria@lap3  grid push atlas
+          identity [KEY]
           sent: atlas
     $ grid push atlas
     try  push 4  maria@lap3
@@ -464,6 +465,7 @@ fn a_contact_that_fails_says_that_mending_was_tried() {
     [exit 4]
     $ grid history 3
     [WHEN]  exit 4  push 3  maria@lap3  grid push cygnus
+          identity [KEY]
           verified: cygnus (failed at check of notice: it did not hold within 1 s; it exited with 1)
     ");
 }

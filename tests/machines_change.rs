@@ -44,7 +44,18 @@ fn a_provider_that_is_taken_away_while_it_is_used_is_said_to_stay_and_how_it_goe
             .path("machines/atlas/grid/current/services/accounts")
             .exists()
     );
+    // It is held where it was before, too.
+    bench.grid(&["assign", "accounts", "cygnus"]).exits(0);
+    let again = bench.grid(&["unassign", "accounts"]).exits(0);
+    assert!(
+        again.all().contains("accounts stays on atlas"),
+        "{}",
+        again.all()
+    );
     let taken = bench.grid(&["unassign", "billing"]).exits(0);
+    // Nothing is left to be said: the next push takes both away.
+    let due = bench.grid(&["status"]).exits(0);
+    assert!(!due.all().contains("stays on"), "{}", due.all());
     bench.grid(&["push", "--behind"]).exits(0);
     let emptied = bench.grid(&["status"]).exits(0);
     assert!(

@@ -216,6 +216,7 @@ fn fleet(told: &Told, composed: &Composed) -> Fleet {
                 address: name.clone(),
                 root: None,
             },
+            is_foreign: false,
         });
         let attempt = machine.attempt.as_ref().map(|bundle| Attempt {
             token: token(2),

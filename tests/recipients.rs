@@ -113,7 +113,7 @@ fn somebody_who_was_taken_out_of_the_recipients_opens_nothing_after_the_next_pus
     ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
     $ grid history --last 3
-    [WHEN]  ok          maria@lap3  grid push --behind
+    [WHEN]  ok          maria@lap3  the store was sealed anew, as `grid push --behind` began
           taken out of who may open the store: carol [KEY]
     [WHEN]  ok  push 3  maria@lap3  grid push --behind
     [WHEN]  ok  push 4  maria@lap3  grid push --behind

@@ -314,7 +314,9 @@ pub(super) fn ends_keeping(
 /// What to do about a machine that left the declaration, by what it may still hold.
 pub(super) fn undeclared(node: &NodeName, holds: &BTreeSet<ServiceName>) -> String {
     if holds.is_empty() {
-        return format!("{node} holds no service: `grid forget {node}` has it named no more");
+        return format!(
+            "{node} holds no service of yours: `grid forget {node}` has it named no more; what lies below its `root` is yours to remove"
+        );
     }
     let holds = some_of(holds);
     format!(

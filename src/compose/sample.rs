@@ -229,6 +229,7 @@ impl Sample {
                 address: on.to_owned(),
                 root: None,
             },
+            is_foreign: false,
         });
         self
     }

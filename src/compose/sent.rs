@@ -25,6 +25,9 @@ pub struct Sent {
     pub lists: BTreeMap<ServiceName, Grants>,
     /// Where it lies.
     pub at: Location,
+    /// Whether another store, or another copy of this one, sent it: an account on its lists may have our number and another secret, so that
+    /// none of them is admitted for certain. Until this store has sent.
+    pub is_foreign: bool,
 }
 
 impl Sent {
@@ -265,13 +268,17 @@ impl Machine {
             .holds(provider)
             .and(self.sent.as_ref())
             .and_then(|sent| sent.grants(provider));
+        let is_foreign = self.sent.as_ref().is_some_and(|sent| sent.is_foreign);
         let Some(attempt) = &self.attempt else {
-            return held.map(Admitted::List);
+            return held.map(|list| match is_foreign {
+                true => Admitted::Nothing,
+                false => Admitted::List(list),
+            });
         };
         match attempt.manifest.services.get(provider) {
             None => held.map(|_| Admitted::Nothing),
             Some(service) => Some(match (held, &service.grants) {
-                (Some(held), Some(attempted)) => Admitted::Both(held, attempted),
+                (Some(held), Some(attempted)) if !is_foreign => Admitted::Both(held, attempted),
                 _ => Admitted::Nothing,
             }),
         }

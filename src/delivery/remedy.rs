@@ -31,7 +31,9 @@ pub(super) fn hint_of(
     output: &[String],
 ) -> Option<String> {
     let of_broker = match (step, service) {
-        (FailedStep::Load, Some(provider)) => rabbitmq::remedy(provider, output),
+        (FailedStep::Load | FailedStep::Check, Some(provider)) => {
+            rabbitmq::remedy(provider, output)
+        }
         _ => None,
     };
     if of_broker.is_some() {

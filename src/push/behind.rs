@@ -30,7 +30,7 @@ pub enum Reason {
     NeverSent,
     /// Nothing was delivered yet where it is declared; what it was sent lies where it was last reached.
     Moved,
-    /// It holds the same, but another store sent that, whose sends are to be refused from now on. Known to a push only, which asked.
+    /// Another store, or another copy of this one, sent what it holds, and is to be refused from now on.
     TakenOver,
     /// It composes differently.
     Differs(Vec<Difference>),
@@ -174,6 +174,9 @@ fn judge(
         (Ok((release, _)), Some(sent)) => {
             let digest = release.digest();
             rolled_back = machine.rolled_back == Some(digest);
+            if sent.is_foreign {
+                reasons.push(Reason::TakenOver);
+            }
             let is_current = digest == sent.manifest.digest()
                 && sent.lists.is_empty()
                 && machine.forgotten.is_empty();

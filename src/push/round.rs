@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::behind::{Reason, Standing, standing};
+use super::behind::{Standing, standing};
 use super::contact::left_by;
 use super::event::{Event, Summons};
 use super::report::Problem;
@@ -72,10 +72,6 @@ impl Run<'_> {
         for (node, standing) in standings {
             if put_off.contains(&node) {
                 continue;
-            }
-            let mut standing = standing;
-            if self.taken_over.remove(&node) && !standing.is_behind() {
-                standing.reasons.push(Reason::TakenOver);
             }
             let is_behind = standing.is_behind();
             match standing.composition {
@@ -346,6 +342,7 @@ fn acknowledge(machine: &mut Machine, parcel: &Parcel) {
             manifest: Arc::clone(&parcel.bundle.manifest),
             lists: BTreeMap::new(),
             at: Location::of(&parcel.target.node),
+            is_foreign: false,
         }),
         ..made_anew(machine)
     };

@@ -57,9 +57,6 @@ pub(super) struct Run<'a> {
     /// Services that were said to be gone from a machine, and that the send under way brings again.
     pub(super) said_gone: BTreeMap<NodeName, BTreeSet<ServiceName>>,
     /// Those that were not sent to or contacted because the gate was closed.
-    /// Machines that held what another store sent, and are taken over: to be sent to whatever they hold, so that the other store is
-    /// fenced.
-    pub(super) taken_over: BTreeSet<NodeName>,
     pub(super) kept_back: BTreeSet<NodeName>,
     /// The providers that somebody was seen to wait for.
     pub(super) awaited: BTreeSet<ServiceName>,
@@ -109,7 +106,6 @@ impl<'a> Run<'a> {
             sent: BTreeSet::new(),
             emptied: BTreeSet::new(),
             said_gone: BTreeMap::new(),
-            taken_over: BTreeSet::new(),
             kept_back: BTreeSet::new(),
             awaited: BTreeSet::new(),
             minted: 0,
@@ -228,7 +224,7 @@ impl<'a> Run<'a> {
             awaited.extend(awaited_by(&standing.waits));
             let is_asked_for = self.is_named(node) || self.orders.named == Named::Behind;
             if !self.failed.contains_key(node)
-                && (standing.is_behind() || self.taken_over.contains(node))
+                && standing.is_behind()
                 && (is_asked_for || !standing.is_rolled_back)
             {
                 behind.insert(node.clone());

@@ -5,7 +5,6 @@ use super::event::Event;
 use super::report::Problem;
 use super::run::Run;
 use crate::compose::location::Location;
-use crate::compose::manifest::Grants;
 use crate::compose::sent::{Machine, Sent};
 use crate::compose::unwell::Unwell;
 use crate::delivery::{Answer, Dispatch, Heard, Holding, Manner, Question, Secrets};
@@ -90,11 +89,7 @@ impl Run<'_> {
         };
         let is_elsewhere = known.is_some_and(|known| known.elsewhere(Some(declared)).is_some());
         let elsewhere = is_elsewhere.then_some(holding.token.is_some());
-        settle(self.machine(node), holding, declared);
-        if !ours {
-            doubt_lists(self.machine(node));
-            self.taken_over.insert(node.clone());
-        }
+        settle(self.machine(node), holding, declared, ours);
         (self.hear)(Event::SettledAs {
             node: node.clone(),
             elsewhere,
@@ -119,19 +114,8 @@ impl Run<'_> {
     }
 }
 
-/// What another store, or another copy of this one, sent: an account on its lists may have our number and another secret. So no list
-/// counts as acknowledged, until ours is.
-fn doubt_lists(machine: &mut Machine) {
-    if let Some(sent) = &mut machine.sent {
-        let services = sent.manifest.services.iter();
-        let lists = services.filter(|(_, service)| service.grants.is_some());
-        let lists = lists.map(|(name, _)| (name.clone(), Grants::new()));
-        sent.lists = lists.collect();
-    }
-}
-
-/// The answer of the machine that is `declared` so becomes its last sent.
-fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
+/// The answer of the machine that is `declared` so becomes its last sent; `ours`: unless another store sent it.
+fn settle(machine: &mut Machine, holding: Holding, declared: &Node, ours: bool) {
     machine.asked_at(declared, holding.token.as_ref());
     machine.attempt = None;
     machine.token = holding.token;
@@ -139,6 +123,7 @@ fn settle(machine: &mut Machine, holding: Holding, declared: &Node) {
         manifest,
         lists: holding.lists,
         at: Location::of(declared),
+        is_foreign: !ours,
     });
     match &machine.sent {
         Some(sent) => {

@@ -115,6 +115,7 @@ pub fn machine(n: u64, content: Digest) -> Machine {
                 address: format!("10.0.0.{n}"),
                 root: None,
             },
+            is_foreign: false,
         }),
         attempt: Some(Attempt {
             token: token(n),

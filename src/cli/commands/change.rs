@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::kept;
 use super::renamed::{self, sent_as};
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
-use crate::cli::phrases::{self, list};
+use crate::cli::phrases::list;
 use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::Composer;
@@ -14,7 +15,7 @@ use crate::compose::services::keeps;
 use crate::mesh::Mesh;
 use crate::push::survey;
 use crate::store::State;
-use crate::words::NodeName;
+use crate::words::{NodeName, ServiceName};
 use camino::Utf8Path;
 
 /// Tells what was changed, and who is behind now.
@@ -40,7 +41,7 @@ pub(super) fn tell(
             _ => None,
         })
         .collect();
-    let kept = kept(mesh, state, &changed);
+    let kept = kept_still(mesh, state, &changed);
     let view = ChangeView { changed, behind };
     let exit = match sent_as(mesh, &state.fleet) {
         Some((old, nodes)) if !view.behind.is_empty() && !context.ui.json => {
@@ -95,26 +96,23 @@ pub(super) fn tell(
     Ok(exit)
 }
 
-/// What is said of a service that was taken from its machines and stays there, since others use it.
-fn kept(mesh: &Mesh, state: &State, changed: &[Changed]) -> Vec<String> {
+/// What is said of a service that was taken from its machines and stays on some, since others use it.
+fn kept_still(mesh: &Mesh, state: &State, changed: &[Changed]) -> Vec<String> {
     let world = state.world(mesh);
-    let mut hints = Vec::new();
-    for changed in changed {
-        let Changed::Unassigned { service, nodes } = changed else {
-            continue;
-        };
-        let (mut users, mut on) = (BTreeSet::new(), BTreeSet::new());
-        for node in nodes {
-            if let Some(all) = keeps(&world, node).remove(service) {
-                users.extend(all);
-                on.insert(node.clone());
-            }
-        }
-        if !users.is_empty() {
-            hints.push(phrases::ends_keeping(service, &users, &on));
-        }
-    }
-    hints
+    let is_taken = |service: &ServiceName| {
+        let mut all = changed.iter();
+        all.any(|one| matches!(one, Changed::Unassigned { service: taken, .. } if taken == service))
+    };
+    let all: Vec<(&NodeName, kept::Kept)> = mesh
+        .nodes
+        .keys()
+        .map(|node| {
+            let mut kept = keeps(&world, node);
+            kept.retain(|service, _| is_taken(service));
+            (node, kept)
+        })
+        .collect();
+    kept::hints(mesh, all.iter().map(|(node, kept)| (*node, kept)))
 }
 
 /// The same where it is known who is behind.

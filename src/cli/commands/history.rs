@@ -177,7 +177,14 @@ fn headline(entry: &HistoryEntry, widths: Widths) -> Line {
         .column(look, outcome, widths.outcome)
         .column(Look::Strong, push(entry), widths.push)
         .column(Look::Plain, format!("{}  ", entry.entry.who), 0)
-        .plain(format!("grid {}", entry.entry.command))
+        .plain(match entry.entry.taken_out.is_empty() {
+            true => format!("grid {}", entry.entry.command),
+            // What became of the command itself, its own entry says.
+            false => format!(
+                "the store was sealed anew, as `grid {}` began",
+                entry.entry.command
+            ),
+        })
 }
 
 fn details(entry: &Entry) -> Vec<Line> {
@@ -186,6 +193,9 @@ fn details(entry: &Entry) -> Vec<Line> {
     if let Some(commit) = &entry.commit {
         let changes = if commit.dirty { ", with changes" } else { "" };
         line(format!("commit {}{changes}", commit.hash));
+    }
+    if let Some(identity) = &entry.identity {
+        line(format!("identity {identity}"));
     }
     if let Some(job) = &entry.ci {
         line(format!("job {job}"));

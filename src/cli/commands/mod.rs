@@ -12,6 +12,7 @@ mod history;
 mod hold;
 mod identities;
 mod init;
+mod kept;
 mod man;
 mod provisions;
 mod push;

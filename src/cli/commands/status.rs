@@ -23,7 +23,7 @@ use crate::compose::services::{Wait, keeps};
 use crate::compose::unwell::Unwell;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
-use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
+use crate::push::{Blocker, Reason, blockers, declarable, kept_admitted, owes, shut_out, survey};
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -239,9 +239,10 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     for (node, machine) in &reading.state.fleet {
         if machine.is_known() && !mesh.nodes.contains_key(node) {
             let users = |name: &ServiceName| world.uses.users(name, node).cloned().collect();
-            let held = machine.possible().map(|(name, _)| name);
             let stands = Stands {
-                keeps: held.map(|name| (name.clone(), users(name))).collect(),
+                keeps: declarable(machine)
+                    .map(|name| (name.clone(), users(name)))
+                    .collect(),
                 ..Stands::new(MachineState::Undeclared)
             };
             found.insert(node.clone(), stands);

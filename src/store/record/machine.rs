@@ -60,6 +60,8 @@ struct SentRecord {
     /// Absent: it was written before roots were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     root: Option<AbsolutePath>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_foreign: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +111,7 @@ impl SentRecord {
             lists: sent.lists.clone(),
             address: sent.at.address.clone(),
             root: sent.at.root.clone(),
+            is_foreign: sent.is_foreign,
         }
     }
 
@@ -120,6 +123,7 @@ impl SentRecord {
                 address: self.address,
                 root: self.root,
             },
+            is_foreign: self.is_foreign,
         })
     }
 }

@@ -82,6 +82,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 address,
                 root: rooted.then(|| AbsolutePath::new("/srv/grid").unwrap()),
             },
+            is_foreign: rooted,
         },
     );
     let sent = sent.boxed();

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Stands, left_behind, reached_elsewhere};
+use crate::cli::commands::kept;
 use crate::cli::context::Reading;
 use crate::cli::phrases;
 use crate::cli::summary::fences;
 use crate::cli::ui::clean;
 use crate::cli::view::{CurrentView, DriftView, MachineState, ProbeView};
 use crate::compose::services::revoked_accounts;
-use crate::words::{NodeName, ServiceName};
+use crate::words::NodeName;
 
 /// What has to be done on a machine before it can be sent to, as it was told now, or else by the last push.
 fn mends(stands: &Stands) -> Option<&str> {
@@ -82,7 +83,11 @@ pub(super) fn hints(
             hints.push(phrases::ends_left_behind(node, &left_behind));
         }
     }
-    hints.extend(of_kept(reading, standings));
+    let declared = standings
+        .iter()
+        .filter(|(_, stands)| stands.state != MachineState::Undeclared);
+    let kept = declared.map(|(node, stands)| (node, &stands.keeps));
+    hints.extend(kept::hints(mesh, kept));
     let remedies: BTreeSet<&str> = standings
         .values()
         .filter_map(|stands| stands.remedy.as_deref())
@@ -173,30 +178,4 @@ fn of_rolled_back(standings: &BTreeMap<NodeName, Stands>) -> Option<String> {
         phrases::list(&nodes),
         if nodes.len() == 1 { "was" } else { "were" }
     ))
-}
-
-/// What to do about services that are on no machine by the declaration, and stay somewhere since others use them.
-fn of_kept(reading: &Reading, standings: &BTreeMap<NodeName, Stands>) -> Vec<String> {
-    let mut kept: BTreeMap<&ServiceName, (BTreeSet<ServiceName>, BTreeSet<NodeName>)> =
-        BTreeMap::new();
-    let declared = standings
-        .iter()
-        .filter(|(_, stands)| stands.state != MachineState::Undeclared);
-    for (node, stands) in declared {
-        for (service, users) in &stands.keeps {
-            let (all, nodes) = kept.entry(service).or_default();
-            all.extend(users.iter().cloned());
-            nodes.insert(node.clone());
-        }
-    }
-    // One that has another machine moves by itself.
-    let is_on_none = |service: &ServiceName| {
-        let declared = reading.loaded.mesh.services.get(service);
-        declared.is_none_or(|service| service.nodes.is_empty())
-    };
-    let kept = kept
-        .iter()
-        .filter(|(service, (users, _))| is_on_none(service) && !users.is_empty());
-    kept.map(|(service, (users, nodes))| phrases::ends_keeping(service, users, nodes))
-        .collect()
 }
