@@ -1490,14 +1490,20 @@ fn an_account_of_somebody_outside_comes_back_by_a_command_that_is_accepted() {
     let again = bench
         .grid(&["issue", "accounts/other", "--outside"])
         .exits(0);
-    insta::assert_snapshot!(told(&[revoked, again]), @r#"
+    bench.grid(&["push", "--behind"]).exits(0);
+    let rotated = bench.grid(&["rotate", "accounts/other"]).exits(0);
+    insta::assert_snapshot!(told(&[revoked, again, rotated]), @"
     $ grid revoke accounts/other
     revoked accounts/other: the next push closes the account; `grid issue accounts/other --outside` gives other a new one
     $ grid issue accounts/other --outside
     minted accounts/other, generation 2
     behind now: atlas
     ! next: the next push carries it: `grid push --behind`
-    "#);
+    $ grid rotate accounts/other
+    minted accounts/other, generation 3; no machine uses it, so the next push closes the older one: hand over the new secret before (`grid provisions accounts/other --show-secrets`)
+    behind now: atlas
+    ! next: the next push carries it: `grid push --behind`
+    ");
 }
 
 #[test]

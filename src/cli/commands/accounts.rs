@@ -16,7 +16,7 @@ use crate::cli::phrases;
 use crate::cli::view::{Changed, ConsumerIs};
 use crate::mesh::Mesh;
 use crate::provision::{Issued, ProvisionError, ProvisionId, Provisions};
-use crate::store::{Change, Store as _, SystemChance};
+use crate::store::{Change, State, Store as _, SystemChance};
 
 /// Arguments of `grid issue`.
 #[derive(Debug, Args)]
@@ -58,7 +58,8 @@ pub struct RevokeArguments {
         grid rotate broker/billing --cut       the old one is closed at once\n  \
         grid rotate --site atlas               a site's identity: its peers admit the new one before it has it\n\n\
         Mints a further generation. With the next push, the provider admits it beside the old one, then the consumer gets it, and then \
-        the old one goes. With --cut the old one goes first.")]
+        the old one goes. With --cut the old one goes first. Nobody acknowledges an account for somebody outside the mesh: its old secret \
+        goes with the next push.")]
 pub struct RotateArguments {
     /// Accounts: PROVIDER/CONSUMER, or a pattern like 'broker/*'
     #[arg(
@@ -185,6 +186,7 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
         });
     }
     let era = writing.state.era;
+    let unused = unused(mesh, &writing.state, &ids);
     let mut changed = Vec::new();
     for id in &ids {
         let provisions = &mut writing.state.provisions;
@@ -195,9 +197,21 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
             consumer: id.consumer.clone(),
             generation: generation.number,
             cut: arguments.cut,
+            unused: unused.contains(id),
         });
     }
     finish(context, writing, ids, changed)
+}
+
+/// Those of these accounts that were issued by hand, and that no machine uses.
+fn unused(mesh: &Mesh, state: &State, ids: &BTreeSet<ProvisionId>) -> BTreeSet<ProvisionId> {
+    let world = state.world(mesh);
+    let is_unused = |id: &&ProvisionId| {
+        let provision = world.provisions.get(&id.provider, &id.consumer);
+        let mut used = world.uses.accounts(&id.provider, &id.consumer);
+        provision.is_some_and(|provision| provision.by_hand) && used.next().is_none()
+    };
+    ids.iter().filter(is_unused).cloned().collect()
 }
 
 /// What cannot be done to an account, and what to type instead.

@@ -124,6 +124,10 @@ pub enum Changed {
         generation: u32,
         /// Whether the older ones were closed at once.
         cut: bool,
+        /// Whether no machine of the mesh uses it, as of an account for somebody outside: then nobody is waited for, and the next push
+        /// closes the older ones.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        unused: bool,
     },
     /// A machine is not sent to.
     Held {
@@ -289,6 +293,18 @@ impl fmt::Display for Changed {
                 consumer,
                 generation,
                 cut: false,
+                unused: true,
+            } => write!(
+                f,
+                "minted {provider}/{consumer}, generation {generation}; no machine uses it, so the next push closes the older one: hand over the \
+                 new secret before (`grid provisions {provider}/{consumer} --show-secrets`)"
+            ),
+            Self::Rotated {
+                provider,
+                consumer,
+                generation,
+                cut: false,
+                unused: false,
             } => write!(
                 f,
                 "minted {provider}/{consumer}, generation {generation}; the older one goes once nobody uses it"
@@ -298,6 +314,7 @@ impl fmt::Display for Changed {
                 consumer,
                 generation,
                 cut: true,
+                ..
             } => write!(
                 f,
                 "minted {provider}/{consumer}, generation {generation}; the next push closes the older ones at once"
