@@ -4,6 +4,7 @@ mod compare;
 
 use std::fmt;
 
+use crate::compose::manifest::Step;
 use crate::words::{MeshName, NodeName, ServiceName};
 pub use compare::differences;
 
@@ -201,10 +202,16 @@ impl fmt::Display for Difference {
             }
             Self::Commands { service, steps } => {
                 let plural = if steps.len() == 1 { "" } else { "s" };
+                // By the keys of the declaration: what reads a list back is the `check` of `provides`.
+                let keys = steps.iter().map(|step| match step.as_str() {
+                    step if step == Step::Verify.name() => "check of provides",
+                    step => step,
+                });
+                let keys: Vec<&str> = keys.collect();
                 write!(
                     f,
                     "command{plural} of {service} changed: {}",
-                    steps.join(", ")
+                    keys.join(", ")
                 )
             }
             Self::Settings { service, of } => {
