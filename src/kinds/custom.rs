@@ -86,9 +86,11 @@ impl Custom {
     #[must_use]
     pub fn unknown_in_list(&self, source: &str) -> Vec<TemplateError> {
         let unknown = template::unknown(source, &LIST_NAMES).into_iter();
+        let (mut line, mut counted) = (1_usize, 0);
         let unknown = unknown.map(|unknown| {
-            let before = source.get(..unknown.at.start).unwrap_or("");
-            let line = before.matches('\n').count().saturating_add(1);
+            let between = source.get(counted..unknown.at.start).unwrap_or("");
+            line = line.saturating_add(between.matches('\n').count());
+            counted = unknown.at.start;
             let missing = Missing {
                 of: None,
                 name: unknown.name,

@@ -4,7 +4,7 @@
 //! it, where it is, and knows nothing of `default` and `is defined`. Such names are left out here, and one too many rather than one
 //! too few: what is found is wrong wherever it is reached.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use minijinja::Environment;
@@ -27,16 +27,20 @@ pub(super) fn unknown(engine: &Environment<'_>, source: &str, known: &[&str]) ->
     let globals: BTreeSet<&str> = engine.globals().map(|(name, _)| name).collect();
     let words = words(source);
     let fine = fine(&words);
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    let before = std::iter::once("").chain(words.iter().map(|word| word.text));
+    for (word, before) in words.iter().zip(before) {
+        if before != "." {
+            first.entry(word.text).or_insert(word.start);
+        }
+    }
     let unknown = undeclared.into_iter().filter(|name| {
         let name = name.as_str();
         !known.contains(&name) && !globals.contains(name) && !fine.contains(name)
     });
     let mut unknown: Vec<Unknown> = unknown
         .filter_map(|name| {
-            let before = std::iter::once("").chain(words.iter().map(|word| word.text));
-            let mut stands = words.iter().zip(before);
-            let (first, _) = stands.find(|(word, before)| word.text == name && *before != ".")?;
-            let start = first.start;
+            let start = *first.get(name.as_str())?;
             let at = start..start.saturating_add(name.len());
             Some(Unknown { name, at })
         })
@@ -45,73 +49,134 @@ pub(super) fn unknown(engine: &Environment<'_>, source: &str, known: &[&str]) ->
     unknown
 }
 
-/// A name or a sign within the tags of a template.
+/// A name or a sign within the tags of a template; of a block, also what opens and closes it.
 struct Word<'a> {
     text: &'a str,
     start: usize,
 }
 
-/// What stands within the tags of `source`, texts in quotes left out.
+/// What stands within the tags of `source`, texts in quotes left out. It parses.
 fn words(source: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::new();
-    let mut at = 0;
-    while let Some((begin, end)) = next_tag(source, at) {
-        let tag = source.get(begin..end).unwrap_or("");
-        if !tag.starts_with("{#") {
-            split(tag, begin, &mut words);
+    let mut reader = Reader {
+        source,
+        at: 0,
+        words: Vec::new(),
+    };
+    while reader.pass("{") {
+        match reader.rest().chars().next() {
+            Some('{') => reader.tag("}}"),
+            Some('%') => reader.block(),
+            Some('#') => {
+                reader.forward(1);
+                reader.pass("#}");
+            }
+            _ => {}
         }
-        at = end;
     }
-    words
+    reader.words
 }
 
-/// Where the next tag from `from` on begins and ends.
-fn next_tag(source: &str, from: usize) -> Option<(usize, usize)> {
-    let rest = source.get(from..)?;
-    let (open, close) = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")]
-        .into_iter()
-        .filter_map(|(open, close)| Some((rest.find(open)?, close)))
-        .min_by_key(|(open, _)| *open)?;
-    let begin = from.saturating_add(open);
-    let inside = source.get(begin..)?;
-    let mut quote = None;
-    for (at, c) in inside.char_indices() {
-        match quote {
-            Some(of) if c == of => quote = None,
-            Some(_) => {}
-            None if matches!(c, '"' | '\'') && close != "#}" => quote = Some(c),
-            None if inside.get(at..).is_some_and(|rest| rest.starts_with(close)) => {
-                let length = at.saturating_add(close.len());
-                return Some((begin, begin.saturating_add(length)));
-            }
-            None => {}
-        }
-    }
-    None
+/// Reads a template as the engine does. It only ever goes on from where it is, so that a text is read in one go, however many tags
+/// it has.
+struct Reader<'a> {
+    source: &'a str,
+    at: usize,
+    words: Vec<Word<'a>>,
 }
 
-fn split<'a>(tag: &'a str, begin: usize, words: &mut Vec<Word<'a>>) {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let mut rest = tag;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' | '\'' => {
-                let inside = rest.get(1..).unwrap_or("");
-                inside
-                    .find(first)
-                    .map_or(rest.len(), |end| end.saturating_add(2))
-            }
-            first if is_name(first) => rest.find(|c| !is_name(c)).unwrap_or(rest.len()),
-            _ if rest.starts_with("{%") || rest.starts_with("%}") => 2,
-            first => first.len_utf8(),
-        };
-        let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        if !matches!(first, '"' | '\'' | '-' | '+') && !first.is_whitespace() {
-            let start = begin.saturating_add(tag.len().saturating_sub(rest.len()));
-            words.push(Word { text, start });
-        }
-        rest = after;
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        self.source.get(self.at..).unwrap_or("")
     }
+
+    fn forward(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
+    /// Goes past the next `text`, or to the end where there is none.
+    fn pass(&mut self, text: &str) -> bool {
+        let found = self.rest().find(text);
+        let bytes = found.map_or(self.rest().len(), |found| found.saturating_add(text.len()));
+        self.forward(bytes);
+        found.is_some()
+    }
+
+    fn word(&mut self, bytes: usize) {
+        let text = self.rest().get(..bytes).unwrap_or("");
+        let start = self.at;
+        self.words.push(Word { text, start });
+        self.forward(bytes);
+    }
+
+    /// A `{%` is behind, but for its `%`.
+    fn block(&mut self) {
+        if is_only(self.rest(), "raw") {
+            while self.pass("{%") && !is_only(self.rest(), "endraw") {}
+            return;
+        }
+        let start = self.at.saturating_sub(1);
+        let text = self.source.get(start..self.at.saturating_add(1));
+        let text = text.unwrap_or("");
+        self.words.push(Word { text, start });
+        self.tag("%}");
+    }
+
+    /// A tag whose first sign is behind, to its end. What closes it is no end of it within brackets.
+    fn tag(&mut self, close: &str) {
+        self.forward(1);
+        let mut open = 0_usize;
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        while let Some(first) = self.rest().chars().next() {
+            match first {
+                _ if open == 0 && self.rest().starts_with(close) => {
+                    return self.word(close.len());
+                }
+                '"' | '\'' => self.quoted(first),
+                '-' | '+' => self.forward(1),
+                _ if first.is_whitespace() => self.forward(first.len_utf8()),
+                _ if is_name(first) => {
+                    let rest = self.rest();
+                    self.word(rest.find(|c| !is_name(c)).unwrap_or(rest.len()));
+                }
+                _ => {
+                    match first {
+                        '(' | '[' | '{' => open = open.saturating_add(1),
+                        ')' | ']' | '}' => open = open.saturating_sub(1),
+                        _ => {}
+                    }
+                    self.word(first.len_utf8());
+                }
+            }
+        }
+    }
+
+    /// A text in quotes, in which a `\` takes what follows it as it is.
+    fn quoted(&mut self, quote: char) {
+        self.forward(1);
+        let rest = self.rest();
+        let mut is_escaped = false;
+        let end = rest.find(|c: char| {
+            let is_end = c == quote && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        });
+        self.forward(end.map_or(rest.len(), |end| end.saturating_add(1)));
+    }
+}
+
+/// Whether the tag of a block holds only the word `name`, and ends; its `{%` is behind, or all of it but the `%`.
+fn is_only(rest: &str, name: &str) -> bool {
+    let rest = rest.strip_prefix('%').unwrap_or(rest);
+    let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+    let blank = |c: char| c.is_ascii_whitespace();
+    let after = rest.trim_start_matches(blank).strip_prefix(name);
+    after.is_some_and(|after| {
+        let after = after.trim_start_matches(blank);
+        after
+            .strip_prefix(['-', '+'])
+            .unwrap_or(after)
+            .starts_with("%}")
+    })
 }
 
 /// The names that the text gives itself, or asks for as what may be missing.
@@ -121,7 +186,10 @@ fn fine<'a>(words: &[Word<'a>]) -> BTreeSet<&'a str> {
     for (at, word) in words.iter().enumerate() {
         let next = |by: usize| text(at.saturating_add(by));
         // `(name) | default`
-        let after = (1..).find(|by| next(*by) != ")").unwrap_or(1);
+        let after = match word.text {
+            ")" => 1,
+            _ => (1..).find(|by| next(*by) != ")").unwrap_or(1),
+        };
         let next_after = |by: usize| next(after.saturating_add(by));
         let is_maybe = match next_after(0) {
             "|" => matches!(next_after(1), "default" | "d"),
@@ -194,5 +262,43 @@ mod tests {
         assert_eq!(found("{{ a|upper }} is defined"), "a at 3");
         assert_eq!(found("{{ \"}}\" ~ a }}"), "a at 10");
         assert_eq!(found("{{ a"), "");
+    }
+
+    #[test]
+    fn a_tag_ends_where_the_engine_has_it_end() {
+        let ends = [
+            (r#"{{ "\"" ~ a }}"#, "a at 10"),
+            (r#"{{ "\\" ~ a ~ "a" }}"#, "a at 10"),
+            (r#"{{ '\'}}' ~ a }} a {{ b }}"#, "a at 12, b at 22"),
+            (r#"{{ "it's" ~ a }}{{ 'b' }}"#, "a at 12"),
+            ("{{ {'a': {}}['a'] ~ a }}", "a at 20"),
+            ("{#}{{ a }} #}{{ b }}", "b at 16"),
+            ("{#- {{ \"a -#}{%- if a -%}{% endif %}", "a at 20"),
+            (
+                "{%- raw -%} {{ a }} {% a %}{% \" {%- endraw -%}{{ a }}",
+                "a at 49",
+            ),
+            (
+                "{% raw %}{% set a = 1 %}{{ b is defined }}{% endraw %}{{ a }}{{ b }}",
+                "a at 57, b at 64",
+            ),
+            ("{ {a} {{ a }", ""),
+            ("é{{ 'é' ~ a }}", "a at 12"),
+        ];
+        for (source, names) in ends {
+            assert_eq!(found(source), names, "{source}");
+        }
+    }
+
+    /// To look through the rest of the text at each of its tags, or for each of its names, would take minutes.
+    #[test]
+    fn a_text_of_many_tags_and_of_many_names_is_read_in_one_go() {
+        let many = 40_000;
+        let tags = "{{ accounts }}\n".repeat(many);
+        assert_eq!(found(&format!("{tags}{{{{ a }}}}")), "a at 600003");
+        let names: String = (0..many).map(|n| format!("{{{{ a{n} }}}}\n")).collect();
+        assert_eq!(found(&names).split(", ").count(), many);
+        let brackets = format!("{{% raw %}}{}{{% endraw %}}", "{% set (".repeat(many));
+        assert_eq!(found(&brackets), "");
     }
 }
