@@ -734,12 +734,12 @@ file = "hunter2"
     mesh.toml:5:8: `file` of a secret: there is no file "secrets/a.age"
       5 | file = …
         |        ^
-        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN
+        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN, with one `-r` for everybody who pushes this mesh
 
     mesh.toml:7:8: `file` of a secret: it names no file that is there
       7 | file = …
         |        ^
-        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN
+        = it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN, with one `-r` for everybody who pushes this mesh
     "#);
 }
 
@@ -1753,23 +1753,23 @@ fn names_that_nothing_fills_in_are_told_with_what_was_meant() {
     let text = "[mesh]\nname = \"prod\"\n[nodes.atlas]\n[services.db]\nnode = \"atlas\"\n[services.db.provides]\n\
                 kind = \"custom\"\nport = 1\ntemplate = \"templates/billing.toml.j2\"\nload = [\"l\"]\ncheck = [\"c\"]\n\
                 uri = \"db://{{ usrname }}:{{ password }}@{{ authority }}/{{ wants.any }}\"\n\
-                entries = { a = \"{{ hostname }}\" }\nenv = { A = \"{{ nothing_like_it }}\" }\n";
-    insta::assert_snapshot!(Folder::with(text).errors(), @"
-    mesh.toml:6:14: `entries.a` of db says {{ hostname }}, which nothing fills in
-      6 | [services.db.provides]
-        |              ^^^^^^^^
-        = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
+                entries = { \"a.b\" = \"{{ hostname }}\" }\nenv = { A = \"{{ nothing_like_it }}\" }\n";
+    insta::assert_snapshot!(Folder::with(text).errors(), @r#"
+    mesh.toml:12:1: `uri` of db says {{ usrname }}, which nothing fills in
+      12 | uri = "db://{{ usrname }}:{{ password }}@{{ authority }}/{{ wants.any }}"
+         | ^^^
+         = did you mean `username`?
 
-    mesh.toml:6:14: `env.A` of db says {{ nothing_like_it }}, which nothing fills in
-      6 | [services.db.provides]
-        |              ^^^^^^^^
-        = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
+    mesh.toml:13:13: `entries.a.b` of db says {{ hostname }}, which nothing fills in
+      13 | entries = { "a.b" = "{{ hostname }}" }
+         |             ^^^^^
+         = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
 
-    mesh.toml:6:14: `uri` of db says {{ usrname }}, which nothing fills in
-      6 | [services.db.provides]
-        |              ^^^^^^^^
-        = did you mean `username`?
-    ");
+    mesh.toml:14:9: `env.A` of db says {{ nothing_like_it }}, which nothing fills in
+      14 | env = { A = "{{ nothing_like_it }}" }
+         |         ^
+         = there are authority, consumer, generation, host, mesh, password, port, provider, username, wants
+    "#);
     Folder::with(
         &text
             .replace("usrname", "username")

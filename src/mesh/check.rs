@@ -6,6 +6,7 @@ use camino::Utf8Path;
 
 use super::circle::Graph;
 use super::declaration::{CourierKind, FileContent, Node};
+use super::input::Input;
 use super::machine::Machines;
 use super::place::{Place, Problem};
 use super::service::{Draft, Drafts};
@@ -280,7 +281,11 @@ fn misspelt_names(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
     else {
         return;
     };
+    let provides = draft.table.and_then(|table| table.get("provides"));
     for (key, name) in custom.unknown_names() {
+        let place = provides
+            .and_then(|provides| place_of_key(provides, &key))
+            .unwrap_or(place);
         let meant = nearest(&name, BINDING_NAMES.into_iter());
         problems.push(Problem::new(
             place,
@@ -294,6 +299,16 @@ fn misspelt_names(draft: &Draft<'_>, problems: &mut Vec<Problem>) {
             },
         ));
     }
+}
+
+/// Where a key stands in a table; `outer.inner` in a table of it.
+fn place_of_key(table: Input<'_>, key: &str) -> Option<Place> {
+    let table = table.table("").ok()?;
+    let found = match key.split_once('.') {
+        None => table.get(key)?,
+        Some((outer, inner)) => table.get(outer)?.table("").ok()?.get(inner)?,
+    };
+    Some(found.key)
 }
 
 /// Every source file is there before anything is sent.

@@ -270,7 +270,7 @@ fn read_secrets(
                     problems.push(Problem::new(
                         file.map_or(input.key, |file| file.place()),
                         format!("`file` of a secret: {wrong}"),
-                        "it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN",
+                        "it is named relative to the folder of mesh.toml; `age -r age1… -o NAME.age PLAIN` makes one of a file PLAIN, with one `-r` for everybody who pushes this mesh",
                     ));
                 }
                 SecretSource::AgeFile(path.0.into())
