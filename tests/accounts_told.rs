@@ -165,7 +165,7 @@ fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
     borealis  behind       cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
     cygnus    current
     3 machines: 1 current, 2 behind
-    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, accounts can go, then `grid push --behind` sends it
+    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own (once billing consumes that and was sent, accounts can go), then `grid push --behind` sends it
     $ grid push --behind
     try  push 2  maria@lap3
     round 0  atlas     cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
@@ -174,7 +174,7 @@ fn a_provider_of_another_kind_says_how_its_consumers_get_there() {
     failed      atlas     cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
     failed      borealis  cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: no account goes over from one kind to another
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own: once billing consumes that and was sent, accounts can go, then `grid push --behind` finishes this
+    ! next: give accounts its `kind = "custom"` back, and declare the rabbitmq one as a service with a name of its own (once billing consumes that and was sent, accounts can go), then `grid push --behind` finishes this
     [exit 4]
     "#);
     // And so it is done: a provider with another name, beside the first.
@@ -226,7 +226,7 @@ fn an_account_of_a_former_kind_that_nobody_uses_is_closed_before_the_kind_goes()
     incomplete: 0 machines sent, 1 failed, 2 already current
     failed      atlas  cannot be composed: accounts was a custom provider when billing got its account there, and is declared as a rabbitmq one now: nothing would close that account any more
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there; if the custom one is gone for good, `grid forget atlas --service accounts` takes it as gone, then `grid push --behind` finishes this
+    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there, or, if the custom one is gone for good, take it as gone with `grid forget atlas --service accounts`, then `grid push --behind` finishes this
     [exit 4]
     $ grid status
     try  last push 3
@@ -234,7 +234,7 @@ fn an_account_of_a_former_kind_that_nobody_uses_is_closed_before_the_kind_goes()
     borealis  current
     cygnus    current
     3 machines: 2 current, 1 behind
-    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there; if the custom one is gone for good, `grid forget atlas --service accounts` takes it as gone, then `grid push --behind` sends it
+    ! next: give accounts its `kind = "custom"` back until a push has closed the account of billing there, or, if the custom one is gone for good, take it as gone with `grid forget atlas --service accounts`, then `grid push --behind` sends it
     "#);
     // As it says: with its kind, a push closes it.
     let other = bench.read("mesh.toml");

@@ -1149,7 +1149,7 @@ fn an_empty_variable_is_no_secret() {
     incomplete: 0 machines sent, 1 failed, 2 already current
     failed      cygnus  cannot be composed: notice: notice.j2:1: secret tok: $TOK is empty
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
-    ! next: set $TOK; a value that is to be empty is no secret, and stands in the template itself, then `grid push --behind` finishes this
+    ! next: set $TOK (a value that is to be empty is no secret, and stands in the template itself), then `grid push --behind` finishes this
     [exit 4]
     ");
 }

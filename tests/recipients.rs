@@ -179,3 +179,37 @@ fn who_made_the_store_stays_when_another_operator_pushes_and_one_named_no_more_i
     ! note: your identity, [KEY], opens this store until somebody else writes to it: `recipients` in mesh.toml does not name it
     "#);
 }
+
+#[test]
+fn a_secret_that_is_not_sealed_yet_is_to_be_sealed_for_whoever_made_the_store_too() {
+    let bench = all_current();
+    let maker = public_key(&bench.path("../config/grid/identity.txt"));
+    let otto = Person::new();
+    name_them(&bench, &[("otto", &otto.key)]);
+    bench.grid(&["push", "--behind"]).exits(0);
+    bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
+    bench.edit(
+        "[services.notice]\n",
+        "[secrets.api]\nfile = \"api.age\"\n\n[services.notice]\n",
+    );
+    bench.file("api.age", "hunter2\n");
+    bench.file("notice.j2", "{{ secrets.api }}\n");
+    let raw = |seen: &Seen| String::from_utf8(seen.bytes()).unwrap();
+    let seal = format!(
+        "next: seal what is in it with `age -r {maker} -r {} -o NEW api.age` and put NEW in its place",
+        otto.key
+    );
+    for pushed in [
+        otto.grid(&bench, &["push", "cygnus"]),
+        bench.grid(&["push", "cygnus"]),
+    ] {
+        let next = format!("{seal}, then `grid push --behind` finishes this");
+        assert!(raw(&pushed).contains(&next), "{}", pushed.all());
+    }
+    let status = otto.grid(&bench, &["status"]);
+    assert!(raw(&status).contains(&seal), "{}", status.all());
+    let composed = otto.grid(&bench, &["compose", "cygnus"]);
+    assert!(raw(&composed).contains(&seal), "{}", composed.all());
+    let planned = otto.grid(&bench, &["push", "cygnus", "--dry-run"]);
+    assert!(raw(&planned).contains(&seal), "{}", planned.all());
+}

@@ -19,7 +19,7 @@ use super::sources::FsSources;
 use super::ui::{Line, Look, Ui};
 use super::{GlobalArgs, folder, interrupt, who};
 use crate::delivery::Gate;
-use crate::mesh::{self, Loaded, Mesh};
+use crate::mesh::{self, Loaded, Mesh, Recipient};
 use crate::store::{Holder, Identity, IdentityError, Place, running};
 pub(super) use opened::is_missing;
 pub use opened::{Reading, Writing};
@@ -213,9 +213,14 @@ impl Context {
         Ok(self.identity.find()?)
     }
 
-    /// The sources of a declaration.
+    /// The sources of a declaration. `sealed_for`: who may open its store.
     #[must_use]
-    pub fn sources(&self, folder: &Utf8Path, mesh: &Mesh) -> Arc<FsSources> {
+    pub fn sources(
+        &self,
+        folder: &Utf8Path,
+        mesh: &Mesh,
+        sealed_for: &[Recipient],
+    ) -> Arc<FsSources> {
         let identity = self.identity.clone();
         let tell = self.ui.teller();
         let sources = FsSources::new(
@@ -223,6 +228,8 @@ impl Context {
             mesh.secrets.clone(),
             Box::new(move || identity.find().map_err(|e| e.to_string())),
         );
+        let keys = sealed_for.iter().map(|one| one.key.trim().to_owned());
+        let sources = sources.sealed_for(keys.collect());
         Arc::new(sources.heard_by(Arc::new(move |secret, line| {
             tell(&Line::of(format!("secret {secret} | {line}")));
         })))

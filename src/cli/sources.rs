@@ -34,6 +34,8 @@ pub struct FsSources {
     folder: Utf8PathBuf,
     secrets: BTreeMap<SecretName, SecretSource>,
     identity: FindIdentity,
+    /// The public keys of those who may open the store.
+    sealed_for: Vec<String>,
     hear: Hear,
     read: Mutex<Read>,
 }
@@ -64,6 +66,7 @@ impl FsSources {
             folder,
             secrets,
             identity,
+            sealed_for: Vec::new(),
             hear: Arc::new(|_, _| ()),
             read: Mutex::new(Read::default()),
         }
@@ -73,6 +76,14 @@ impl FsSources {
     #[must_use]
     pub fn heard_by(mut self, hear: Hear) -> Self {
         self.hear = hear;
+        self
+    }
+
+    /// The same, where the holders of these public keys may open the store: what is said of a sealed file then shuts out none of
+    /// them.
+    #[must_use]
+    pub fn sealed_for(mut self, keys: Vec<String>) -> Self {
+        self.sealed_for = keys;
         self
     }
 

@@ -35,12 +35,12 @@ impl OtherKind {
         let (consumers, accounts) = (names(&self.consumers), self.accounts());
         match (&self.unused_on, self.consumers.len()) {
             (Some(node), _) => format!(
-                "{back} until a push has closed the {accounts} of {consumers} there; if the {was} one is gone for good, `grid forget {node} \
-                 --service {provider}` takes it as gone"
+                "{back} until a push has closed the {accounts} of {consumers} there, or, if the {was} one is gone for good, take it as gone \
+                 with `grid forget {node} --service {provider}`"
             ),
             (None, consuming) => format!(
-                "{back}, and declare the {now} one as a service with a name of its own: once {consumers} {} that and {} sent, {provider} \
-                 can go",
+                "{back}, and declare the {now} one as a service with a name of its own (once {consumers} {} that and {} sent, {provider} \
+                 can go)",
                 if consuming == 1 {
                     "consumes"
                 } else {

@@ -64,21 +64,14 @@ pub enum IdentityError {
         from: String,
     },
     /// An age file for somebody else.
-    #[error(
-        "it is encrypted for another key than {identity}: encrypt it again with `age -r {identity}`"
-    )]
+    #[error("it is encrypted for another key than {identity}")]
     NotForUs {
         /// The public key of the identity at hand.
         identity: String,
     },
     /// An age file that a passphrase opens.
-    #[error(
-        "it is encrypted with a passphrase, which nobody could type in a push: encrypt it with `age -r {identity}`"
-    )]
-    Passphrase {
-        /// The public key of the identity at hand.
-        identity: String,
-    },
+    #[error("it is encrypted with a passphrase, which nobody could type in a push")]
+    Passphrase,
     /// Not an age file, or a damaged one.
     #[error("it is not a whole age file: {why}")]
     NotAnAgeFile {
@@ -245,9 +238,7 @@ impl Identity {
         let decryptor = age::Decryptor::new_buffered(age::armor::ArmoredReader::new(sealed))
             .map_err(|e| wrong(&e))?;
         if decryptor.is_scrypt() {
-            return Err(IdentityError::Passphrase {
-                identity: self.public(),
-            });
+            return Err(IdentityError::Passphrase);
         }
         let keys = std::iter::once(&self.first).chain(&self.more);
         let reader = decryptor

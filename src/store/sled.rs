@@ -191,6 +191,14 @@ impl SledStore {
             .is_some_and(|due| due.writer_is_not_named)
     }
 
+    /// Who may open the store once somebody wrote to it under a declaration that names `declared`, the user of this identity among
+    /// them.
+    #[must_use]
+    pub fn to_be_sealed_for(&self, declared: &[Recipient]) -> Vec<Recipient> {
+        let due = self.due(declared);
+        due.map_or_else(|| declared.to_vec(), |due| people(&due.recipients))
+    }
+
     fn due(&self, declared: &[Recipient]) -> Option<Due> {
         let known = self.known.as_ref()?;
         Some(Due::of(&known.meta, &self.identity.public(), declared))

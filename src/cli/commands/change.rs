@@ -152,7 +152,7 @@ fn behind(
     state: &State,
 ) -> (BTreeSet<NodeName>, BTreeSet<NodeName>) {
     let world = state.world(mesh);
-    let composer = Composer::new(mesh, context.sources(folder, mesh));
+    let composer = Composer::new(mesh, context.sources(folder, mesh, &mesh.recipients));
     let is_on_hold = |node: &NodeName| {
         let node = mesh.nodes.get(node);
         node.is_some_and(|node| node.hold_in_force(context.today).is_some())

@@ -81,7 +81,7 @@ pub(super) fn run(context: &mut Context, _: Arguments) -> crate::cli::Result {
 /// trial led.
 fn templates(context: &Context, folder: &Utf8Path, loaded: &Loaded) -> (Diagnostics, Vec<String>) {
     let mesh = &loaded.mesh;
-    let sources = context.sources(folder, mesh);
+    let sources = context.sources(folder, mesh, &mesh.recipients);
     let of_lists = mesh
         .services
         .values()

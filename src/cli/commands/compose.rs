@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::cli::context::Context;
 use crate::cli::exit::{CommandError, Exit};
 use crate::cli::phrases::{self, count};
+use crate::cli::sources::FsSources;
 use crate::cli::ui::Line;
 use crate::cli::view::ComposeView;
 use crate::compose::Composer;
@@ -48,13 +50,14 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         let mut writing = context.writing("compose --show-secrets", Duration::ZERO)?;
         // Written down before anything is shown.
         context.commit(&mut writing, Vec::new(), [])?;
-        let (folder, mesh) = (writing.folder.clone(), writing.loaded.mesh.clone());
-        let state = writing.state.clone();
+        let mesh = writing.loaded.mesh.clone();
+        let sources = context.sources(&writing.folder, &mesh, &writing.sealed_for);
+        let (folder, state) = (writing.folder.clone(), writing.state.clone());
         return compose(
             context,
             arguments,
-            &folder,
-            &mesh,
+            (&folder, &mesh),
+            &sources,
             &state,
             Some(&mut writing.store),
         );
@@ -66,11 +69,13 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
         None
     };
     let store = store.as_mut().map(|store| store as &mut dyn Store);
+    let (folder, mesh) = (&reading.folder, &reading.loaded.mesh);
+    let sources = context.sources(folder, mesh, &reading.sealed_for);
     compose(
         context,
         arguments,
-        &reading.folder,
-        &reading.loaded.mesh,
+        (folder, mesh),
+        &sources,
         &reading.state,
         store,
     )
@@ -79,14 +84,13 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
 fn compose(
     context: &mut Context,
     arguments: &Arguments,
-    folder: &Utf8Path,
-    mesh: &Mesh,
+    (folder, mesh): (&Utf8Path, &Mesh),
+    sources: &Arc<FsSources>,
     state: &State,
     mut store: Option<&mut dyn Store>,
 ) -> crate::cli::Result {
     let nodes = context.choose(folder, mesh, std::slice::from_ref(&arguments.node))?;
     let world = state.world(mesh);
-    let sources = context.sources(folder, mesh);
     let composer = Composer::new(mesh, sources.clone());
     let secrets = match (&arguments.out, arguments.show_secrets) {
         (Some(_), false) => Some(known_secrets(mesh, state, sources.as_ref())),

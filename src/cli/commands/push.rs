@@ -108,7 +108,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
     let mut couriers = Couriers::new(settings);
     let mesh = writing.loaded.mesh.clone();
     let heading = heading(context, writing.git.as_ref(), false);
-    let sources = context.sources(&writing.folder, &mesh);
+    let sources = context.sources(&writing.folder, &mesh, &writing.sealed_for);
     let mut told = Told::of(context.under_way.clone());
     let began = context.entry(&writing, Exit::Done);
     let mut store = Begins::new(&mut writing.store, began);
@@ -153,7 +153,7 @@ fn dry_run(context: &mut Context, arguments: &Arguments) -> crate::cli::Result {
         reading.git.as_ref(),
     )?;
     let heading = heading(context, reading.git.as_ref(), true);
-    let sources = context.sources(&reading.folder, mesh);
+    let sources = context.sources(&reading.folder, mesh, &reading.sealed_for);
     let mut couriers = Pretend;
     let mut store = MemoryStore::of(reading.state.clone()); // what is written to it is forgotten
     let mut told = Told::default();

@@ -176,7 +176,8 @@ fn chosen(
 fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
     let mesh = &reading.loaded.mesh;
     let world = reading.state.world(mesh);
-    let composer = Composer::new(mesh, context.sources(&reading.folder, mesh));
+    let sources = context.sources(&reading.folder, mesh, &reading.sealed_for);
+    let composer = Composer::new(mesh, sources);
     let mut found: BTreeMap<NodeName, Stands> = BTreeMap::new();
     let renewals = due(&world, context.today);
     let mut older = kept_admitted(&world, context.today);

@@ -30,6 +30,8 @@ pub struct Writing {
     pub state: State,
     /// The public key of the identity that opened it.
     pub identity: String,
+    /// Who may open it.
+    pub sealed_for: Vec<Recipient>,
     /// Where the declaration stands in git.
     pub git: Option<GitPlace>,
 }
@@ -47,6 +49,8 @@ pub struct Reading {
     pub has_store: bool,
     /// Who opens it, and does not once it is written to: the declaration names them no more.
     pub to_be_taken_out: Vec<Recipient>,
+    /// Who opens it once it is written to; of a mesh that was never pushed, whom the declaration names.
+    pub sealed_for: Vec<Recipient>,
     /// Where the declaration stands in git.
     pub git: Option<GitPlace>,
 }
@@ -62,21 +66,28 @@ impl Context {
         let recipients = &loaded.mesh.recipients;
         let read = self.open_reading(&folder, "read").and_then(|mut store| {
             let state = store.load()?;
-            Ok((state, store.to_be_taken_out(recipients)))
+            Ok((state, store))
         });
-        let (state, has_store, to_be_taken_out) = match read {
-            Ok((state, people)) => (state, true, people),
-            Err(error) if is_missing(&error) => {
-                (State::new(StoreId([0; 8]), Era(0)), false, Vec::new())
-            }
+        let (state, store) = match read {
+            Ok((state, store)) => (state, Some(store)),
+            Err(error) if is_missing(&error) => (State::new(StoreId([0; 8]), Era(0)), None),
             Err(error) => return Err(error),
         };
+        let (to_be_taken_out, sealed_for) = match &store {
+            Some(store) => (
+                store.to_be_taken_out(recipients),
+                store.to_be_sealed_for(recipients),
+            ),
+            None => (Vec::new(), recipients.clone()),
+        };
+        let has_store = store.is_some();
         Ok(Reading {
             loaded,
             folder,
             state,
             has_store,
             to_be_taken_out,
+            sealed_for,
             git,
         })
     }
@@ -146,6 +157,7 @@ impl Context {
         let state = store.load()?;
         let is_not_named = store.is_not_named(&loaded.mesh.recipients);
         let taken_out = store.take_out()?;
+        let sealed_for = store.to_be_sealed_for(&loaded.mesh.recipients);
         let git = git::place(&folder);
         let mut writing = Writing {
             loaded,
@@ -153,6 +165,7 @@ impl Context {
             store,
             state,
             identity: public,
+            sealed_for,
             git,
         };
         self.tell_of_recipients(&mut writing, &taken_out, is_not_named)?;
