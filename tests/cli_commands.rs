@@ -700,7 +700,7 @@ fn a_store_that_is_damaged_or_sealed_for_somebody_else_is_exit_8() {
     $ grid status
     ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and your identity is [KEY]
     ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
-    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if they are others': `recipients` in mesh.toml has to name your key too, and then one of them to push
     ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
     "#);

@@ -742,12 +742,12 @@ fn a_lost_identity_is_told_as_such_where_a_store_is() {
     wrote  [DIR]/config/grid/identity.txt, your identity: what is stored from now on is sealed for it, so back it up
     ! note: .grid is a store that was there before this identity, which does not open it
     ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
-    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if they are others': `recipients` in mesh.toml has to name your key too, and then one of them to push
     ! next: if nobody has such a key any more: move .grid away, then `grid push --all --take-over` makes all accounts anew
     $ grid status
     ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY]), and your identity is [KEY]
     ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
-    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if they are others': `recipients` in mesh.toml has to name your key too, and then one of them to push
     ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
     "#);

@@ -109,7 +109,7 @@ fn somebody_who_was_taken_out_of_the_recipients_opens_nothing_after_the_next_pus
     $ grid provisions
     ! error: the store at ./.grid is sealed for somebody else (maria@lap3 [KEY], otto [KEY]), and your identity is [KEY]
     ! next: if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY
-    ! next: if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push
+    ! next: if they are others': `recipients` in mesh.toml has to name your key too, and then one of them to push
     ! next: if nobody has such a key any more: move ./.grid away, then `grid push --all --take-over` makes all accounts anew
     [exit 8]
     $ grid history --last 3

@@ -219,7 +219,7 @@ impl From<LockError> for CommandError {
 pub(super) fn sealed(store: &std::path::Path) -> Vec<String> {
     vec![
         "if one of these keys was yours: put the backup of that identity back in its place, or name it with $GRID_IDENTITY".to_owned(),
-        "if they are others': ask one of them to add your key to `recipients` in mesh.toml and to push".to_owned(),
+        "if they are others': `recipients` in mesh.toml has to name your key too, and then one of them to push".to_owned(),
         format!(
             "if nobody has such a key any more: move {} away, then `grid push --all --take-over` makes all accounts anew",
             store.display()
