@@ -50,7 +50,7 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
 mode=$1 root=$2 wait=$3 name=$4 sender=$5
 shift 5
 run=$root/run new=$root/releases/.new-$name
-f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 plan_file="" plan="" other_file="" other_plan="" stay="" drifted=""
+f_step="" f_svc=- f_text="" used=0 runs=0 locked="" t_load="" t_apply="" loaded="" lost="" all=0 settling=0 mends=0 most="" plan_file="" plan="" other_file="" other_plan="" stay="" drifted=""
 
 say() { printf "%s\n" "$1"; }
 step() { say "step $1 $2 $3"; }
@@ -184,64 +184,76 @@ show_log() {
 # --- commands of services
 
 # Prints what it reads, as the output of service $1, until the mark or the end: its beginning, and its last lines, where the
-# reason stands, within $2 bytes. Then it tells so on descriptor 5, and drains: a daemon that was left behind must neither
-# hold up the send nor find its output broken.
+# reason stands, within $2 bytes. Where that is too little for a beginning, its last lines go to a file and are held back.
+# Then it tells so on descriptor 5, and drains: a daemon that was left behind must neither hold up the send nor find its
+# output broken.
+#
+# It reads pieces, since a shell reads lines a byte at a time, and ends them with a full stop, which keeps a last newline.
+# $text is what is not shown yet: lines, of at most what is shown of one, and one that is not whole. Of eight megabytes
+# the rest is not looked at. Nothing here may take the square of a length: no "%%" or "##" with a star.
 relay() {
 	exec 4>&-
-	n=0 whole=0 of=$1 cap=$2 room=$(($2 - 12000)) far="" near=""
-	while IFS= read -r l || [ "$l" ]; do
-		[ "$l" = "$mark" ] && whole=1 && break
-		[ "$l" ] || continue
-		n=$((n + ${#l} + 80))
-		[ "$n" -le "$room" ] || {
-			drain_to_mark "$l"
-			break
-		}
-		printf "out %s %.500s\n" "$of" "$l"
-	done
-	if [ "$near$far" ] && [ "$cap" -gt 0 ]; then
+	n=0 whole=0 got=0 of=$1 room=$(($2 - 12000)) text=. from=+1
+	[ "$room" -gt 0 ] || { room=0 && exec >"$run/held"; }
+	while [ $got -lt 8388608 ] && part=$(dd bs=65536 count=1 5>&- | tr "\000" "?" && echo .) && [ "$part" != . ]; do
+		text=${text%.}$part got=$((got + ${#part}))
+		case $from$nl$text in
+		*"$nl$mark$nl"*) whole=1 ;;
+		+1"$nl"*"$nl"*) ;;
+		*) [ ${#text} -gt 49152 ] || continue ;;
+		esac
+		[ $whole = 0 ] || break
+		shorten
+		[ $from = +1 ] || continue
 		IFS=$nl
-		set -- $far$near
+		set -- $text
+		while [ $# -gt 1 ] && [ $n -lt $room ]; do out "$1" && shift; done
+		[ $# -le 1 ] || from=22
+		text="$*"
 		IFS=$ifs
-		[ $# -le 20 ] || say "out $of [lines are left out here]"
-		while [ $# -gt 20 ]; do shift; done
-		for l in "$@"; do printf "out %s %.500s\n" "$of" "$l"; done
-		n=$((n + $# * 580))
-		[ $whole = 1 ] || say "out $of [it printed more, which is not shown]"
-	fi
+	done
+	begins=$from from=+1
+	shorten
+	text=${text%.}
+	IFS=$nl
+	set -- $text
+	IFS=$ifs
+	while [ $begins = +1 ] && [ $# -gt 0 ] && [ "$1" != "$mark" ] && [ $n -lt $room ]; do out "$1" && shift; done
+	k=0
+	for l in "$@"; do
+		[ "$l" != "$mark" ] || break
+		k=$((k + 1))
+	done
+	[ $k -le 20 ] || {
+		say "out $of [lines are left out here]"
+		shift $((k - 20))
+	}
+	for l in "$@"; do
+		[ "$l" != "$mark" ] || break
+		out "$l"
+	done
+	[ $whole = 1 ] || say "out $of [it printed more, which is not shown]"
+	[ $room -gt 0 ] || n=0
 	printf "%s\n" "$n" >&5
 	exec cat >/dev/null 5>&-
 }
-# Reads on after line $1, in large pieces, since the shell reads single lines slowly. What came last is in $far$near.
-drain_to_mark() {
-	near=$1$nl
-	while part=$(dd bs=65536 count=1 5>&- && echo .) && [ "$part" != . ]; do
-		near=$near${part%.}
-		case $far$near in *"$nl$mark$nl"*)
-			whole=1 near=$far$near far=""
-			near=${near%%"$nl$mark$nl"*}
-			return
-			;;
-		esac
-		[ ${#near} -lt 32768 ] || { far=$near near=""; }
-	done
+# Of $text: the beginnings of its lines, from line $from on; of what is no longer shown at once, the last.
+shorten() { text=$(printf "%s\n" "$text" | tr -s "\n" | cut -b-501 | tail -n $from); }
+out() {
+	printf "out %s %.500s\n" "$of" "$1"
+	n=$((n + ${#1} + 80))
 }
 # Runs a command of service $1 for at most $2 seconds: file $3, in folder $4, with $5 on standard input. Why it failed
-# is then in $why. All that is shown of all commands stays below a megabyte.
+# is then in $why. All that is shown of all commands stays below a megabyte: first as it comes, until $most or 700,000 bytes
+# are shown, and then only what a command that failed printed last.
 run() {
-	cap=$((700000 - used))
+	cap=$((${most:-700000} - used))
 	[ "$cap" -lt 65536 ] || cap=65536
-	[ "$cap" -gt 0 ] || cap=0
 	runs=$((runs + 1))
 	mkfifo "$run/o$runs" || { why="no fifo can be made in $run" && return 1; }
 	# Opened both ways, since that never waits; and closed only once the relay has answered, so that it finds a writer.
 	exec 4<>"$run/o$runs"
-	# Closed there by "exec": a shell would keep a copy of what a redirection closes, and the pipe would never end.
-	(
-		exec 4>&- 5>&-
-		dd bs=1024 count=8192
-		exec cat >/dev/null
-	) <"$run/o$runs" | relay "$1" "$cap" &
+	relay "$1" "$cap" <"$run/o$runs" &
 	(
 		trap - HUP PIPE
 		cd "$4" && GRID_RELEASE=$4 && export GRID_RELEASE && exec timeout -k 5 "$2" sh "$3"
@@ -251,26 +263,43 @@ run() {
 	read -r n <&5 || read -r n <&5 || n=0
 	exec 4>&-
 	used=$((used + n))
+	[ ! -s "$run/held" ] || mv -T "$run/held" "$run/said"
 	case $rc in
-	0) return 0 ;;
+	0)
+		[ ! -f "$run/said" ] || rm "$run/said"
+		return 0
+		;;
 	124 | 137 | 143) why="it was not done within $2 s" ;;
 	*) why="it exited with $rc" ;;
 	esac
+	[ "$most" ] || show_held
 	return 1
 }
-# The same, again and again until it holds or time is up.
+# What the command that failed printed, if it was held back.
+show_held() {
+	[ -f "$run/said" ] || return 0
+	[ $used -gt 950000 ] || cat "$run/said"
+	used=$((used + 12000))
+	rm "$run/said"
+}
+# The same, again and again until it holds or time is up. Of all tries so much is shown at once as of one command; then
+# the last that printed something.
 until_holds() {
 	now
+	most=$((used + 65536))
+	[ $most -lt 700000 ] || most=700000
 	end=$((now + $2)) pause=0.2 told=""
 	while :; do
 		left=$((end - now))
 		[ "$left" -gt 0 ] || left=1
-		run "$1" "$left" "$3" "$4" "$5" && return 0
+		run "$1" "$left" "$3" "$4" "$5" && most="" && return 0
 		# What had to stop with the time says less than what ended by itself before.
 		case $why in "it was not done"*) ;; *) told=$why ;; esac
 		now
 		[ "$now" -lt "$end" ] || {
 			why="it did not hold within $2 s; ${told:-$why}"
+			most=""
+			show_held
 			return 1
 		}
 		nap $pause
@@ -1101,7 +1130,7 @@ trap "" HUP PIPE
 printf "\ngrid-receive 1\n"
 exec 2>/dev/null
 missing=""
-for t in tar sha256sum mv ln rm rmdir cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep; do
+for t in tar sha256sum mv ln rm rmdir cp cat head tail mkdir chmod chown stat timeout mkfifo dd date wc readlink sleep cut tr; do
 	command -v $t >/dev/null || missing="$missing $t"
 done
 [ -z "$missing" ] || die start - "this machine lacks:$missing"

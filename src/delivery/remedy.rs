@@ -110,24 +110,26 @@ pub(super) fn hint_of(
         }
         FailedStep::Unpack => NO_SPACE,
         step if output.is_empty() && is_told("it exited with ") => {
-            return told_nothing(step, service?);
+            return told_nothing(step, service?, is_told(READING_BACK));
         }
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// That a command failed and did not say why.
-fn told_nothing(step: FailedStep, service: &ServiceName) -> Option<String> {
-    let key = match step {
-        FailedStep::Test => "test",
-        FailedStep::Load => "load",
-        FailedStep::Apply => "apply",
-        FailedStep::Check => "check",
+/// That a command failed and did not say why. What loads a list and what reads it back are keys of `provides`, and only of kind `custom`:
+/// a script of grid's own ends with an exit code only after it said why.
+fn told_nothing(step: FailedStep, service: &ServiceName, is_read_back: bool) -> Option<String> {
+    let (key, of) = match step {
+        FailedStep::Test => ("test", ""),
+        FailedStep::Load => ("load", "the `provides` of "),
+        FailedStep::Apply => ("apply", ""),
+        FailedStep::Check if is_read_back => ("check", "the `provides` of "),
+        FailedStep::Check => ("check", ""),
         _ => return None,
     };
     Some(format!(
-        "`{key}` of {} printed nothing: have it say why it fails",
+        "`{key}` of {of}{} printed nothing: have it say why it fails",
         table_of(service)
     ))
 }
@@ -197,9 +199,43 @@ mod tests {
             hint_of(step, Some(&service), cause, &output)
         };
         insta::assert_snapshot!(hint(FailedStep::Check, &[]).unwrap(), @"`check` of [services.billing] printed nothing: have it say why it fails");
+        insta::assert_snapshot!(hint(FailedStep::Test, &[]).unwrap(), @"`test` of [services.billing] printed nothing: have it say why it fails");
+        insta::assert_snapshot!(hint(FailedStep::Apply, &[]).unwrap(), @"`apply` of [services.billing] printed nothing: have it say why it fails");
         assert_eq!(hint(FailedStep::Check, &["no route to host"]), None);
         let sudo = hint(FailedStep::Load, &["sudo: a password is required"]);
         insta::assert_snapshot!(sudo.unwrap(), @"a command of the service runs `sudo`, as `as` of `provides` does where the login is not root: the login needs `NOPASSWD` in sudoers for that user, or to be root (`become = \"sudo\"` of the machine, or another `user`)");
+    }
+
+    #[test]
+    fn what_loads_a_list_or_reads_it_back_without_a_word_is_named_where_it_stands() {
+        let hint = |step, service: &str, cause: &str, output: &[&str]| {
+            let output: Vec<String> = output.iter().map(|&line| line.to_owned()).collect();
+            hint_of(
+                step,
+                ServiceName::new(service).ok().as_ref(),
+                cause,
+                &output,
+            )
+        };
+        let exited = "it exited with 1";
+        let reading = format!(
+            "the list was loaded, but {READING_BACK}it did not hold within 5 s; it exited with 1"
+        );
+        let load = hint(FailedStep::Load, "accounts", exited, &[]);
+        insta::assert_snapshot!(load.unwrap(), @"`load` of the `provides` of [services.accounts] printed nothing: have it say why it fails");
+        let check = hint(FailedStep::Check, "accounts", &reading, &[]);
+        insta::assert_snapshot!(check.unwrap(), @"`check` of the `provides` of [services.accounts] printed nothing: have it say why it fails");
+        let site = hint(FailedStep::Check, "site", exited, &[]);
+        insta::assert_snapshot!(site.unwrap(), @"`check` of [signals] printed nothing: have it say why it fails");
+        let apply = hint(FailedStep::Apply, "site", exited, &[]);
+        insta::assert_snapshot!(apply.unwrap(), @"`apply` of [signals] printed nothing: have it say why it fails");
+        // The script of a RabbitMQ always says something.
+        let said = ["rabbitmqctl failed (exit 2); nothing was changed"];
+        assert_eq!(hint(FailedStep::Load, "broker", exited, &said), None);
+        assert_eq!(hint(FailedStep::Check, "broker", &reading, &said), None);
+        // Only what ended by itself could have said why.
+        let cause = "no fifo can be made in /var/lib/grid/run";
+        assert_eq!(hint(FailedStep::Load, "accounts", cause, &[]), None);
     }
 
     #[test]

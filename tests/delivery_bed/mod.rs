@@ -552,6 +552,7 @@ const TOOLS: &[&str] = &[
     "env",
     "yes",
     "tr",
+    "cut",
     "id",
     "su",
     "setpriv",

@@ -12,6 +12,11 @@ under_every_shell!(
     a_command_that_hangs_is_ended_by_its_limit,
     output_is_bounded_cleaned_and_shown,
     of_a_long_output_the_last_lines_are_shown_where_the_reason_stands,
+    one_long_line_is_cut_and_the_reason_after_it_is_shown,
+    a_long_line_of_one_command_silences_no_other,
+    after_much_output_a_command_that_fails_still_says_why,
+    of_a_check_that_is_tried_again_the_last_words_are_shown,
+    lines_are_whole_whatever_pieces_they_come_in,
     a_daemon_left_behind_holds_nothing_up,
     no_process_of_ours_stays_behind,
     a_check_is_repeated_until_it_holds,
@@ -98,6 +103,92 @@ fn of_a_long_output_the_last_lines_are_shown_where_the_reason_stands(shell: Shel
     let lines = |from: usize, n: usize| (from..from + n).map(|n| format!("line {n} of many"));
     assert!(lines(1, first.len()).eq(first.iter().copied()));
     assert!(lines(11982, 19).eq(last[1..20].iter().copied()));
+}
+
+/// A line of so many bytes, as a command prints it.
+fn line_of(bytes: usize) -> String {
+    format!("yes | tr -d '\\n' | head -c {bytes}; echo")
+}
+
+fn one_long_line_is_cut_and_the_reason_after_it_is_shown(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let fails = service("app").command(
+        "apply",
+        format!(
+            "echo first; {}; echo the reason; exit 3",
+            line_of(2_000_000)
+        ),
+    );
+    let (failure, _) = bed.rolled_back(&[fails]);
+    assert_eq!(failure.cause, "it exited with 3");
+    assert_eq!(
+        failure.output,
+        ["first", &"y".repeat(500), "the reason"].map(String::from)
+    );
+}
+
+fn a_long_line_of_one_command_silences_no_other(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let noisy = service("app").command("apply", line_of(800_000));
+    let fails = service("web").command("apply", "echo more; echo the reason; exit 3");
+    let (failure, _) = bed.rolled_back(&[noisy, fails]);
+    assert_eq!(failure.service, Some(name("web")));
+    assert_eq!(failure.output, ["more", "the reason"]);
+}
+
+fn after_much_output_a_command_that_fails_still_says_why(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let noise = "yes \"$(printf %0480d 0)\" | head -n 150";
+    let mut all: Vec<_> = names
+        .iter()
+        .map(|&name| service(name).command("apply", noise))
+        .collect();
+    all.push(service("web").command("apply", format!("{noise}; echo the reason; exit 3")));
+    let (failure, _) = bed.rolled_back(&all);
+    assert_eq!(failure.service, Some(name("web")));
+    assert_eq!(failure.output.last().unwrap(), "the reason");
+    let shown: usize = bed
+        .progress
+        .iter()
+        .map(|p| match p {
+            Progress::Output { line, .. } => line.len(),
+            _ => 0,
+        })
+        .sum();
+    assert!(shown > 500_000 && shown < 1_000_000, "{shown}");
+}
+
+fn of_a_check_that_is_tried_again_the_last_words_are_shown(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let tries = bed.state().join("tries");
+    // More each time than is shown of a command.
+    let check = format!(
+        "echo x >>'{0}'; n=$(wc -l <'{0}'); {1}; yes \"try $((n)) $(printf %0480d 0)\" | head -n 150; echo \"try $((n)) ends\"; exit 1",
+        tries.display(),
+        line_of(800_000),
+    );
+    let (failure, _) = bed.rolled_back(&[service("app").command("check", check).limit(4)]);
+    let made = fs::read_to_string(tries).unwrap().lines().count();
+    assert!(made > 1, "{failure:?}");
+    // The very last may have been ended by the time before it said anything.
+    let last = failure.output.last().unwrap();
+    let said = |n: usize| last.starts_with(&format!("try {n} "));
+    assert!(said(made) || said(made - 1), "{made}: {failure:?}");
+}
+
+fn lines_are_whole_whatever_pieces_they_come_in(shell: Shell) {
+    let mut bed = Bed::new(shell);
+    let slow = service("app").command(
+        "apply",
+        "printf 'in '; sleep 0.1; printf 'two\\n\\n\\nends with a stop.'; sleep 0.1; printf '\\n\\0'; sleep 0.1; printf 'after\\n.\\n'; \
+         sleep 0.1; printf 'no end'; exit 3",
+    );
+    let (failure, _) = bed.rolled_back(&[slow]);
+    assert_eq!(
+        failure.output,
+        ["in two", "ends with a stop.", "?after", ".", "no end"]
+    );
 }
 
 fn a_daemon_left_behind_holds_nothing_up(shell: Shell) {
