@@ -402,7 +402,7 @@ fn accounts_are_issued_rotated_and_revoked_and_the_next_push_carries_it() {
     accounts/report   generation 1  live  admitted on atlas  not used, by hand
     $ grid rotate accounts/*
     minted accounts/billing, generation 2; the older one goes once nobody uses it
-    minted accounts/report, generation 2; the older one goes once nobody uses it
+    minted accounts/report, generation 2; no machine uses it, so the next push closes the older one: hand over the new secret before (`grid provisions accounts/report --show-secrets`)
     behind now: atlas
     ! next: the next push carries it: `grid push --behind`
     $ grid push --behind
