@@ -293,6 +293,8 @@ fn after_so_many_failures_nobody_is_sent_to_but_a_provider_that_somebody_waits_f
     behind      cygnus     never sent; kept back, since too many machines failed (--max-failures)
     behind      delphinus  never sent; kept back, since too many machines failed (--max-failures)
     ! exit 4: some machine could not be sent to, applied or checked, or waits for one
+    ! next: atlas: `test` of [services.fails-on-atlas] printed nothing: have it say why it fails
+    ! next: borealis: `test` of [services.fails-on-borealis] printed nothing: have it say why it fails
     ! next: mend what is wrong on atlas, borealis, then `grid push --behind` finishes this
     [exit 4]
     ");
