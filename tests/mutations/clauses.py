@@ -135,7 +135,7 @@ CLAUSES = [
     ("record: what was not received settles the attempt", ROUND, "Outcome::NotReached(failure) => {\n                not_received(machine, said_gone);", "Outcome::NotReached(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: uncertain stays uncertain", ROUND, "Outcome::Uncertain(failure) => Some(Problem::Uncertain(failure)),", "Outcome::Uncertain(failure) => { if MUT { machine.attempt = None; } Some(Problem::Uncertain(failure)) }"),
     ("record: a roll-back keeps the newer lists", ROUND, "for provider in lists {", "for provider in lists.iter().filter(|_| !MUT) {"),
-    ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    machine.note_put_back", "if !MUT { machine.token = Some(parcel.token); }\n    machine.put_back"),
+    ("record: a roll-back takes the token", ROUND, "machine.token = Some(parcel.token);\n    machine.note_put_back", "if !MUT { machine.token = Some(parcel.token); }\n    machine.note_put_back"),
     ("record: a roll-back settles the attempt", ROUND, "        machine.attempt = None;\n    }\n    machine.rolled_back", "        if !MUT { machine.attempt = None; }\n    }\n    machine.rolled_back"),
     ("record: what was rolled back is noted", ROUND, "machine.rolled_back = Some(parcel.bundle.digest);", skipped()),
     ("record: an emptied machine is sent all of it again", ROUND, "*machine = made_anew(machine);", "if !MUT { OLD }"),
