@@ -322,6 +322,34 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_whose_first_send_was_put_back_is_uncertain_once_it_is_declared_elsewhere() {
+        let mut sample = Sample::of(&["web@m0"]);
+        let declared = sample.mesh.nodes[&node("m0")].clone();
+        let machine = sample.fleet.entry(node("m0")).or_default();
+        machine.put_back = Some(Location::of(&declared));
+        assert!(!sample.world().is_uncertain(&node("m0")));
+        let elsewhere = Location {
+            address: "elsewhere".to_owned(),
+            root: None,
+        };
+        let machine = sample.fleet.entry(node("m0")).or_default();
+        machine.put_back = Some(elsewhere);
+        assert!(sample.world().is_uncertain(&node("m0")));
+    }
+
+    #[test]
+    fn what_another_store_sent_may_be_admitted_and_nothing_of_it_is_for_certain() {
+        let mut sample = Sample::of(&[]).sent("m0", vec![("broker", with("a:1"))]);
+        let machine = sample.fleet.get_mut(&node("m0")).unwrap();
+        if let Some(sent) = &mut machine.sent {
+            sent.is_foreign = true;
+        }
+        assert_eq!(admits(&sample).unwrap(), "");
+        let machine = &sample.fleet[&node("m0")];
+        assert_eq!(machine.possible_lists(&name("broker")).count(), 1);
+    }
+
+    #[test]
     fn a_machine_admits_what_its_last_acknowledged_list_says() {
         let sample = Sample::of(&[]).sent("m0", vec![("broker", with("a:1 b:1"))]);
         assert_eq!(admits(&sample).unwrap(), "a:1 b:1");

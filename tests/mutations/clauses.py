@@ -125,8 +125,6 @@ CLAUSES = [
     ("record: an acknowledgement takes the token", ROUND, "token: Some(parcel.token),\n        sent", "token: if MUT { None } else { Some(parcel.token) },\n        sent"),
     ("record: an acknowledgement ends all that was said of the machine before", ROUND, "..Machine::unknown()", "..if MUT { Machine { attempt: None, ..machine.clone() } } else { Machine::unknown() }"),
     ("record: at the address where it was reached", ROUND, "at: Location::of(&parcel.target.node),\n            is_foreign", "at: if MUT { Location { address: String::new(), root: None } } else { Location::of(&parcel.target.node) },\n            is_foreign"),
-    ("record: what another store sent is foreign", SETTLE, "is_foreign: !ours,", "is_foreign: !MUT && !ours,"),
-    ("behind: while another store sent it", BEHIND, "if sent.is_foreign {", "if !MUT && sent.is_foreign {"),
     ("record: what was refused settles the attempt", ROUND, "Outcome::Refused(failure) => {\n                not_received(machine, said_gone);", "Outcome::Refused(failure) => {\n                if !MUT { not_received(machine, said_gone); }"),
     ("record: one that was taken over and goes back is uncertain", ROUND, "if !parcel.take_over {", "if MUT || !parcel.take_over {"),
     ("record: a contact of which nobody knows the end is uncertain", CONTACT, "self.doubt(node, parcel);\n                self.fail(node, Problem::Uncertain", "if !MUT { self.doubt(node, parcel); }\n                self.fail(node, Problem::Uncertain"),
