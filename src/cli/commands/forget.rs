@@ -80,10 +80,15 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> crate::cli::R
                 return Err(CommandError::usage(
                     "this cannot be taken back, and nobody can be asked here: say --yes",
                 )
-                .hint(
-                    "to forget is for what is gone: a machine that lives is fenced then (exit 8). One that is to be emptied loses its services \
-                     (`grid unassign`) and is pushed first",
-                ));
+                .hint(match arguments.left_behind {
+                    true => {
+                        "once what was left behind is removed there, by hand, --yes has nobody name it any more"
+                    }
+                    false => {
+                        "to forget is for what is gone: a machine that lives is fenced then (exit 8). One that is to be emptied loses its \
+                         services (`grid unassign`) and is pushed first"
+                    }
+                }));
             }
         }
     }
