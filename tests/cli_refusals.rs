@@ -233,24 +233,16 @@ fn a_machine_that_was_renamed_is_told_apart_from_another_store() {
 
 #[test]
 fn a_copy_of_the_store_is_told_apart_and_so_is_a_machine_that_was_put_back() {
-    fn copy(from: &std::path::Path, to: &std::path::Path) {
-        let copied = std::process::Command::new("cp")
-            .arg("-a")
-            .args([from, to])
-            .status();
-        assert!(copied.unwrap().success());
-    }
     let bench = all_current();
-    copy(&bench.path(".grid"), &bench.path("copy"));
-    copy(&bench.path("machines/cygnus"), &bench.path("backup"));
+    bench.copy(".grid", "copy");
+    bench.copy("machines/cygnus", "backup");
     bench.file("notice.txt", "changed\n");
     bench.grid(&["push", "cygnus"]).exits(0);
     bench.file("notice.txt", "changed again\n");
     let store = bench.path("copy");
     let store = ("GRID_STORE", store.to_str().unwrap());
     let older = bench.grid_with(store, &["push", "cygnus"]).exits(8);
-    std::fs::remove_dir_all(bench.path("machines/cygnus")).unwrap();
-    copy(&bench.path("backup"), &bench.path("machines/cygnus"));
+    bench.copy("backup", "machines/cygnus");
     let put_back = bench.grid(&["push", "cygnus"]).exits(8);
     insta::assert_snapshot!(told(&[older, put_back]), @r#"
     $ grid push cygnus

@@ -13,7 +13,6 @@ mod support;
 use std::collections::BTreeSet;
 
 use delivery_bed::mount::Mount;
-use delivery_bed::sshd::runs;
 use support::{Bench, three_machines};
 
 /// Every secret that was minted, as the store has it.
@@ -34,11 +33,7 @@ fn secrets(bench: &Bench, store: &str) -> BTreeSet<String> {
 #[test]
 fn an_older_copy_of_the_store_is_fenced_and_the_newest_one_goes_on() {
     let bench = three_machines();
-    let copy = |from: &str, to: &str| {
-        let (from, to) = (bench.path(from), bench.path(to));
-        runs("rm", &["-rf", to.to_str().unwrap()]);
-        runs("cp", &["-a", from.to_str().unwrap(), to.to_str().unwrap()]);
-    };
+    let copy = |from: &str, to: &str| bench.copy(from, to);
     bench.grid(&["push", "--all"]).exits(0);
     copy(".grid", "older");
     // The newest one grants an account, of which the older one knows nothing.

@@ -12,7 +12,7 @@ mod delivery_bed;
 mod support;
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use support::Bench;
 
@@ -56,7 +56,7 @@ fn rendered(bench: &Bench) -> [Vec<u8>; 2] {
 /// Pushes while the `nth` of these system calls that touches the folder is tampered with.
 fn push_tampered(bench: &Bench, call: &str, nth: usize, how: &str) -> Output {
     let folder = bench.path(FOLDER);
-    let mut traced = Command::new("strace");
+    let mut traced = bench.around("strace");
     traced.args(["-f", "-qq", "-e", "signal=none", "-o"]);
     traced.arg(bench.path("trace"));
     for name in ["", "resources.yaml", "secrets.yaml", ".grid.json"] {
@@ -65,18 +65,11 @@ fn push_tampered(bench: &Bench, call: &str, nth: usize, how: &str) -> Output {
             traced.arg("-P").arg(folder.join(format!(".{name}.next")));
         }
     }
-    let grid = bench.command(&[]);
     traced
         .args(["-e", &format!("trace={}", CALLS.join(","))])
         .args(["-e", &format!("inject={call}:{how}:when={nth}")])
         .arg(env!("CARGO_BIN_EXE_grid"))
-        .args(["push", "--behind"])
-        .env_clear()
-        .envs(
-            grid.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .current_dir(&bench.mesh);
+        .args(["push", "--behind"]);
     traced.output().unwrap()
 }
 

@@ -9,8 +9,6 @@
 
 mod support;
 
-use std::process::Command;
-
 use support::schema::hold;
 use support::{Bench, all_current, three_machines};
 
@@ -103,11 +101,7 @@ fn of_a_long_log_the_last_lines_are_shown_and_where_the_rest_is() {
 #[test]
 fn of_two_copies_of_a_store_that_both_rotate_the_second_is_fenced_and_closes_no_account() {
     let bench = all_current();
-    let copied = Command::new("cp")
-        .args(["-a", ".grid", "copy"])
-        .current_dir(&bench.mesh)
-        .status();
-    assert!(copied.unwrap().success());
+    bench.copy(".grid", "copy");
     let rotate = |code| {
         bench.grid(&["rotate", "accounts/billing"]).exits(0);
         bench.grid(&["push", "--behind"]).exits(code)
@@ -149,11 +143,7 @@ fn put_in_place(bench: &Bench, store: &str, keep_as: &str) {
 fn what_another_copy_rotated_is_not_taken_for_ours_and_no_consumer_starts_before_its_provider_has_heard()
  {
     let bench = all_current();
-    let copied = Command::new("cp")
-        .args(["-a", ".grid", "copy"])
-        .current_dir(&bench.mesh)
-        .status();
-    assert!(copied.unwrap().success());
+    bench.copy(".grid", "copy");
     // Both have a generation 2 then, each with a secret of its own.
     bench.grid(&["rotate", "accounts/billing"]).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);

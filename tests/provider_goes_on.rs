@@ -80,8 +80,8 @@ fn one_of_several_machines_that_a_provider_leaves_closes_no_account() {
     bench.grid(&["push", "borealis"]).exits(0);
 }
 
-#[test]
-fn a_provider_that_leaves_all_its_machines_at_once_closes_its_accounts() {
+/// The database is loaded from two machines, and admits somebody outside of the mesh and nobody else.
+fn on_two_machines() -> Bench {
     let bench = one_database();
     put_on(
         &bench,
@@ -94,6 +94,12 @@ fn a_provider_that_leaves_all_its_machines_at_once_closes_its_accounts() {
     let hand = ["issue", "accounts/report", "--outside"];
     bench.grid(&hand).exits(0);
     bench.grid(&["push", "--behind"]).exits(0);
+    bench
+}
+
+#[test]
+fn a_provider_that_leaves_all_its_machines_at_once_closes_its_accounts() {
+    let bench = on_two_machines();
     assert_eq!(admitted(&bench), 1);
     put_on(&bench, "nodes = [\"atlas\", \"cygnus\"]", "nodes = []");
     // One leaves them open for the other, which goes a round later.
@@ -105,18 +111,7 @@ fn a_provider_that_leaves_all_its_machines_at_once_closes_its_accounts() {
 #[test]
 fn a_provider_that_leaves_one_machine_while_the_other_is_on_hold_closes_nothing_until_that_goes_too()
  {
-    let bench = one_database();
-    put_on(
-        &bench,
-        "node = \"atlas\"",
-        "nodes = [\"atlas\", \"cygnus\"]",
-    );
-    bench.grid(&["push", "--behind"]).exits(0);
-    bench.grid(&["unassign", "billing"]).exits(0);
-    bench.grid(&["push", "--behind"]).exits(0);
-    let hand = ["issue", "accounts/report", "--outside"];
-    bench.grid(&hand).exits(0);
-    bench.grid(&["push", "--behind"]).exits(0);
+    let bench = on_two_machines();
     bench.grid(&["hold", "cygnus", "in the rack"]).exits(0);
     put_on(&bench, "nodes = [\"atlas\", \"cygnus\"]", "nodes = []");
     bench.grid(&["push", "--behind"]);

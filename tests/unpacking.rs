@@ -10,7 +10,6 @@
 mod support;
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use support::Bench;
 
@@ -35,19 +34,12 @@ fn processes_of_a_push(files: usize) -> usize {
     }
     let bench = Bench::new(&text);
     let trace = bench.path("trace");
-    let grid = bench.command(&[]);
-    let mut traced = Command::new("strace");
+    let mut traced = bench.around("strace");
     traced
         .args(["-f", "-qq", "-e", "signal=none", "-e", CALLS, "-o"])
         .arg(&trace)
         .arg(env!("CARGO_BIN_EXE_grid"))
-        .args(["push", "--all"])
-        .env_clear()
-        .envs(
-            grid.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .current_dir(&bench.mesh);
+        .args(["push", "--all"]);
     let output = traced.output().expect("strace");
     assert!(output.status.success(), "{output:?}");
     let last = files - 1;

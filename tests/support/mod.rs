@@ -95,6 +95,29 @@ impl Bench {
         command
     }
 
+    /// Another program, which is to run this one: where and in what environment this one is run.
+    pub fn around(&self, program: &str) -> Command {
+        let grid = self.command(&[]);
+        let mut outer = Command::new(program);
+        outer
+            .env_clear()
+            .envs(
+                grid.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(&self.mesh)
+            .stdin(Stdio::null());
+        outer
+    }
+
+    /// Copies a file or folder below the declaration's, in the place of what is there.
+    pub fn copy(&self, from: &str, to: &str) {
+        let _ = std::fs::remove_dir_all(self.path(to));
+        let mut copied = Command::new("cp");
+        copied.arg("-a").args([self.path(from), self.path(to)]);
+        assert!(copied.status().unwrap().success());
+    }
+
     /// Runs the program.
     pub fn grid(&self, arguments: &[&str]) -> Seen {
         self.run(self.command(arguments), arguments)
@@ -108,20 +131,12 @@ impl Bench {
             .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
             .collect();
         let typed = format!("stty cols {columns} rows 50; exec {}", quoted.join(" "));
-        let grid = self.command(&[]);
-        let mut terminal = Command::new("script");
+        let mut terminal = self.around("script");
         terminal
             .args(["-qec", &typed, "/dev/null"])
-            .env_clear()
-            .envs(
-                grid.get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
             .env("USER", user)
             .env("SHELL", "/bin/sh")
-            .env("TERM", "dumb")
-            .current_dir(&self.mesh)
-            .stdin(Stdio::null());
+            .env("TERM", "dumb");
         let output = terminal.output().expect("`script` of util-linux");
         let text = String::from_utf8(output.stdout).unwrap();
         let path = self.dir.path().to_str().unwrap();
@@ -141,16 +156,10 @@ impl Bench {
 
     /// The program under a clock that is this far off, like "+300d".
     pub fn grid_at(&self, off: &str, arguments: &[&str]) -> Seen {
-        let grid = self.command(arguments);
-        let mut faked = Command::new("faketime");
+        let mut faked = self.around("faketime");
         faked
-            .args(["-f", off])
-            .arg(grid.get_program())
-            .args(grid.get_args());
-        faked.current_dir(&self.mesh).env_clear();
-        for (name, value) in grid.get_envs() {
-            faked.env(name, value.unwrap());
-        }
+            .args(["-f", off, env!("CARGO_BIN_EXE_grid")])
+            .args(arguments);
         let output = faked.output().expect("faketime is installed by tests/run");
         self.seen(output, arguments)
     }
