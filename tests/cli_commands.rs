@@ -773,4 +773,10 @@ fn a_machine_that_no_send_ever_reached_has_nothing_to_be_forgotten() {
         seen.contains("nothing was ever sent to cygnus: there is nothing to forget"),
         "{seen}"
     );
+    // Nor once it is declared no more; and it is not what somebody else's name was meant to be.
+    bench.grid(&["unassign", "notice"]).exits(0);
+    bench.edit("[nodes.cygnus]\nroot = \"/proc/grid\"\n", "");
+    let seen = bench.grid(&["forget", "cygnus", "--yes"]).exits(2).all();
+    assert!(seen.contains("the store knows no machine cygnus"), "{seen}");
+    assert!(!seen.contains("mean cygnus"), "{seen}");
 }

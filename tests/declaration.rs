@@ -618,10 +618,7 @@ root = "here"
 courier = "local"
 root = "here"
 "#;
-    let folder = Folder::with(text);
-    let here = folder.path().canonicalize_utf8().unwrap();
-    let printed = folder.errors().replace(here.as_str(), "DIR");
-    insta::assert_snapshot!(printed, @r"
+    insta::assert_snapshot!(errors(text), @r"
     mesh.toml:6:8: b and a have the same address and the same root, /var/lib/grid/prod
       6 | [nodes.b]
         |        ^
@@ -659,10 +656,7 @@ root = "here/e/e"
 courier = "local"
 root = "here"
 "#;
-    let folder = Folder::with(text);
-    let here = folder.path().canonicalize_utf8().unwrap();
-    let printed = folder.errors().replace(here.as_str(), "DIR");
-    insta::assert_snapshot!(printed, @"
+    insta::assert_snapshot!(errors(text), @"
     mesh.toml:7:8: the root of b, /r/a/releases/b, lies in the root of a, /r/a, at the same address: what is sent to a may delete it
       7 | [nodes.b]
         |        ^
@@ -691,10 +685,7 @@ courier = "local"
 root = "here/b/c"
 [signals]
 "#;
-    let folder = Folder::with(text);
-    let here = folder.path().canonicalize_utf8().unwrap();
-    let printed = folder.errors().replace(here.as_str(), "DIR");
-    insta::assert_snapshot!(printed, @"
+    insta::assert_snapshot!(errors(text), @"
     mesh.toml:10:8: the root of c, here/b/c, lies in the root of a, here, of the controller: what is sent to a may delete it
       10 | [nodes.c]
          |        ^

@@ -20,6 +20,12 @@ fn lost() -> Bench {
     bench
 }
 
+/// Puts another store in the place of this one, which is kept under that name.
+fn put_in_place(bench: &Bench, store: &str, keep_as: &str) {
+    std::fs::rename(bench.path(".grid"), bench.path(keep_as)).unwrap();
+    std::fs::rename(bench.path(store), bench.path(".grid")).unwrap();
+}
+
 #[test]
 fn a_status_after_a_push_that_a_fence_refused_says_who_was_there_and_what_to_do() {
     let bench = lost();
@@ -108,8 +114,7 @@ fn of_two_copies_of_a_store_that_both_rotate_the_second_is_fenced_and_closes_no_
     };
     rotate(0);
     let admitted = bench.read("machines/atlas/accounts");
-    std::fs::rename(bench.path(".grid"), bench.path("first")).unwrap();
-    std::fs::rename(bench.path("copy"), bench.path(".grid")).unwrap();
+    put_in_place(&bench, "copy", "first");
     let seen = rotate(8);
     insta::assert_snapshot!(seen.all(), @r#"
     $ grid push --behind
@@ -127,16 +132,9 @@ fn of_two_copies_of_a_store_that_both_rotate_the_second_is_fenced_and_closes_no_
     "#);
     assert_eq!(bench.read("machines/atlas/accounts"), admitted);
     // The first copy goes on as if nothing had been.
-    std::fs::rename(bench.path(".grid"), bench.path("copy")).unwrap();
-    std::fs::rename(bench.path("first"), bench.path(".grid")).unwrap();
+    put_in_place(&bench, "first", "copy");
     bench.grid(&["push", "--all"]).exits(0);
     rotate(0);
-}
-
-/// Puts another store in the place of this one, which is kept under that name.
-fn put_in_place(bench: &Bench, store: &str, keep_as: &str) {
-    std::fs::rename(bench.path(".grid"), bench.path(keep_as)).unwrap();
-    std::fs::rename(bench.path(store), bench.path(".grid")).unwrap();
 }
 
 #[test]

@@ -114,7 +114,14 @@ fn a_provider_that_leaves_one_machine_while_the_other_is_on_hold_closes_nothing_
     let bench = on_two_machines();
     bench.grid(&["hold", "cygnus", "in the rack"]).exits(0);
     put_on(&bench, "nodes = [\"atlas\", \"cygnus\"]", "nodes = []");
-    bench.grid(&["push", "--behind"]);
+    // The machine on hold owes somebody, so that it is not done.
+    let is_on = |machine: &str| {
+        let service = format!("machines/{machine}/grid/current/services/accounts");
+        bench.path(&service).exists()
+    };
+    assert!(is_on("atlas") && is_on("cygnus"));
+    bench.grid(&["push", "--behind"]).exits(0);
+    assert!(!is_on("atlas") && is_on("cygnus"));
     assert_eq!(admitted(&bench), 1);
     // It comes back where it never left: what is admitted is what everybody believes.
     put_on(&bench, "nodes = []", "nodes = [\"cygnus\"]");

@@ -184,9 +184,11 @@ fn who_made_the_store_stays_when_another_operator_pushes_and_one_named_no_more_i
 fn a_secret_that_is_not_sealed_yet_is_to_be_sealed_for_whoever_made_the_store_too() {
     let bench = all_current();
     let maker = public_key(&bench.path("../config/grid/identity.txt"));
-    let otto = Person::new();
-    name_them(&bench, &[("otto", &otto.key)]);
+    let (carol, otto) = (Person::new(), Person::new());
+    name_them(&bench, &[("otto", &otto.key), ("carol", &carol.key)]);
     bench.grid(&["push", "--behind"]).exits(0);
+    // Also by the command that takes somebody out.
+    name_them(&bench, &[("otto", &otto.key)]);
     bench.edit("source = \"notice.txt\"", "template = \"notice.j2\"");
     bench.edit(
         "[services.notice]\n",

@@ -395,13 +395,13 @@ fn a_sites_key_stands_nowhere_but_on_its_machine_whichever_courier_brings_it() {
             .join("a/b/c/current/services/site/identity.key");
         std::fs::read_to_string(&file).map_or_else(|_| Vec::new(), |text| body(&text))
     };
-    let (mut found, mut planted) = ([false; 2], [false]);
+    let (mut found, mut planted) = ([false], [false]);
     let end = Instant::now() + Duration::from_secs(120);
     while child.try_wait().unwrap().is_none() && Instant::now() < end {
         look(&["planted-argument-7291"], &mut planted);
         for machine in ["atlas", "borealis"] {
             if let [line, ..] = key(machine).as_slice() {
-                look(&[line], &mut found[..1]);
+                look(&[line], &mut found);
             }
         }
         if planted[0] && !key("atlas").is_empty() && !key("borealis").is_empty() {
@@ -413,7 +413,7 @@ fn a_sites_key_stands_nowhere_but_on_its_machine_whichever_courier_brings_it() {
     for shown in ["checked", "[redacted]"] {
         assert!(holds(&seen.bytes(), shown), "{}", seen.all());
     }
-    assert_eq!(found, [false; 2], "in an argument list or environment");
+    assert_eq!(found, [false], "in an argument list or environment");
     let keys = [key("atlas"), key("borealis")].concat();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     assert!(keys.len() >= 2 && keys.iter().all(|line| line.len() >= 16));

@@ -6,6 +6,7 @@ mod sites;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ui::without_number;
+use crate::compose::services::Kept;
 use crate::compose::services::Wait;
 use crate::mesh::{Hold, Mesh};
 use crate::provision::ProvisionId;
@@ -284,7 +285,7 @@ pub(super) fn ends_left_behind(node: &NodeName, places: &[String]) -> String {
 }
 
 /// That a service stays on a machine that the declaration took it from.
-pub(super) fn keeps(kept: &BTreeMap<ServiceName, BTreeSet<ServiceName>>) -> String {
+pub(super) fn keeps(kept: &Kept) -> String {
     let told = kept.iter().map(|(service, users)| match users.len() {
         0 => format!("keeps {service} until it is where it goes"),
         1 => format!("keeps {service}, which {} uses", list(users)),
@@ -306,7 +307,7 @@ pub(super) fn ends_keeping(
     format!(
         "{service} stays on {} while {} {use_it} it there: `grid assign {service} NODE` gives {service} another machine; or {unassign} too, \
          or take {service} out of `consumes`, and {service} goes after that",
-        list(nodes),
+        some_of(nodes),
         some_of(users)
     )
 }

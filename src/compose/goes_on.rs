@@ -29,8 +29,8 @@ pub fn goes_on(
             here.entry(name).or_default().push(endpoint.clone());
         }
     }
-    let all = world.mesh.services.values();
-    let all = all.filter(|_| whatever_is_there);
+    let all = whatever_is_there.then_some(world.mesh.services.values());
+    let all = all.into_iter().flatten();
     for service in world.services_on(node).chain(all) {
         if let Some(endpoint) = service.declared_endpoint() {
             here.entry(&service.name).or_default().push(endpoint);
@@ -95,10 +95,14 @@ pub fn last_to_leave<'a>(
             }
         }
     }
-    let at_once = leave.into_values().filter(|nodes| nodes.len() > 1);
-    at_once
-        .filter_map(|nodes| nodes.last().map(|last| (*last).clone()))
-        .collect()
+    let mut put_off: BTreeSet<&NodeName> = BTreeSet::new();
+    for nodes in leave.values().filter(|nodes| nodes.len() > 1) {
+        // One that waits for another provider's sake sees who has left of this one, too.
+        if nodes.is_disjoint(&put_off) {
+            put_off.extend(nodes.last());
+        }
+    }
+    put_off.into_iter().cloned().collect()
 }
 
 #[cfg(test)]
@@ -158,6 +162,12 @@ mod tests {
         };
         assert_eq!(last(&both, &["m0", "m1", "m2"]), ["m1"]);
         assert!(last(&both, &["m0", "m2"]).is_empty());
+        // One wait serves every provider that leaves the machine which waits.
+        let overlapping = Sample::of(&["broker", "cache"])
+            .sent("m0", vec![("broker", at("db"))])
+            .sent("m1", vec![("broker", at("db")), ("cache", at("db"))])
+            .sent("m2", vec![("cache", at("db"))]);
+        assert_eq!(last(&overlapping, &["m0", "m1", "m2"]), ["m1"]);
         // The first leaves them open, since the other may hold it; the other then finds nobody.
         assert_eq!(on_m0(&both), ["broker"]);
         assert!(on_m0(&sent(none(), "m0")).is_empty());

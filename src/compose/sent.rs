@@ -13,7 +13,7 @@ use super::former::Former;
 use super::location::Location;
 use super::manifest::{Grants, ServiceManifest};
 use super::unwell::Unwell;
-use crate::mesh::Node;
+use crate::mesh::{Node, SITE_SERVICE};
 use crate::words::{Digest, NodeName, ServiceName, Token};
 
 /// What a machine last acknowledged.
@@ -143,6 +143,19 @@ impl Machine {
         self.took_here(token) || self.former.iter().any(|former| former.took(token))
     }
 
+    /// Whether what it holds with the token `held` is what this store sent: what that send brought, or what was acknowledged before. A send
+    /// that takes over and is put back leaves its own token and what another store sent.
+    #[must_use]
+    pub fn was_sent(&self, held: &Token, release: &Digest) -> bool {
+        let former = || self.former.iter();
+        let attempts = self.attempt.iter();
+        let mut attempts = attempts.chain(former().filter_map(|former| former.attempt.as_ref()));
+        let sent = self.sent.iter();
+        let mut sent = sent.chain(former().filter_map(|former| former.sent.as_ref()));
+        attempts.any(|one| one.token == *held && one.manifest.digest() == *release)
+            || sent.any(|one| !one.is_foreign && one.manifest.digest() == *release)
+    }
+
     fn took_here(&self, token: &Token) -> bool {
         let attempted = self.attempt.as_ref().map(|attempt| &attempt.token);
         self.token.as_ref() == Some(token) || attempted == Some(token)
@@ -232,6 +245,12 @@ impl Machine {
         self.services().chain(attempted).chain(left)
     }
 
+    /// The services that it may hold, but for the site, which is none of the declaration's.
+    pub fn declarable(&self) -> impl Iterator<Item = &ServiceName> {
+        let held = self.possible().map(|(name, _)| name);
+        held.filter(|name| name.as_str() != SITE_SERVICE)
+    }
+
     /// A send is begun. What it brings may be there from now on, also what was said to be gone: that is returned, to be
     /// said again should the send not be received.
     #[must_use]
@@ -290,6 +309,7 @@ pub type Fleet = BTreeMap<NodeName, Machine>;
 
 #[cfg(test)]
 mod tests {
+    use super::Sent;
     use crate::compose::location::Location;
     use crate::compose::sample::{Sample, bound, name, node, told, with};
     use crate::compose::uses::Uses;
@@ -322,6 +342,17 @@ mod tests {
     }
 
     #[test]
+    fn the_site_of_a_machine_is_no_service_that_the_declaration_could_take_away() {
+        let sent = vec![("site", with("")), ("web", with(""))];
+        let sample = Sample::of(&[]).sent("m0", sent);
+        let held: Vec<&str> = sample.fleet[&node("m0")]
+            .declarable()
+            .map(|name| name.as_str())
+            .collect();
+        assert_eq!(held, ["web"]);
+    }
+
+    #[test]
     fn a_machine_whose_first_send_was_put_back_is_uncertain_once_it_is_declared_elsewhere() {
         let mut sample = Sample::of(&["web@m0"]);
         let declared = sample.mesh.nodes[&node("m0")].clone();
@@ -335,6 +366,27 @@ mod tests {
         let machine = sample.fleet.entry(node("m0")).or_default();
         machine.put_back = Some(elsewhere);
         assert!(sample.world().is_uncertain(&node("m0")));
+    }
+
+    #[test]
+    fn what_another_store_sent_stays_foreign_under_a_token_of_ours() {
+        let theirs = Sample::of(&[]).sent("m0", vec![("broker", with("a:1"))]);
+        let theirs = theirs.fleet[&node("m0")].sent.clone().unwrap();
+        let held = theirs.manifest.digest();
+        // A send that was to take it over, and was put back: the token is ours, the release is not.
+        let sample = Sample::of(&[]).attempted("m0", vec![("broker", with("b:1"))]);
+        let mut machine = sample.fleet[&node("m0")].clone();
+        let attempt = machine.attempt.clone().unwrap();
+        assert!(machine.was_sent(&attempt.token, &attempt.manifest.digest()));
+        assert!(!machine.was_sent(&attempt.token, &held));
+        // It was asked, and a send after that did not end.
+        machine.sent = Some(Sent {
+            is_foreign: true,
+            ..theirs.clone()
+        });
+        assert!(!machine.was_sent(&attempt.token, &held));
+        machine.sent = Some(theirs);
+        assert!(machine.was_sent(&attempt.token, &held));
     }
 
     #[test]

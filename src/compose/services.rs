@@ -65,7 +65,13 @@ pub struct Outline {
     pub waits: BTreeMap<ServiceName, Wait>,
     /// What is assigned here and has a revoked consumption.
     pub revoked: BTreeSet<ServiceName>,
+    /// What stays here although the declaration took it away.
+    pub keeps: Kept,
 }
+
+/// Services that stay where the declaration took them from (rule 3), and who is bound to each there; of one that starts elsewhere
+/// first, perhaps nobody.
+pub type Kept = BTreeMap<ServiceName, BTreeSet<ServiceName>>;
 
 /// Rule 5: the revoked accounts of a service, of those that it is declared to need.
 pub fn revoked_accounts(world: &World<'_>, service: &Service) -> impl Iterator<Item = ProvisionId> {
@@ -119,19 +125,6 @@ fn stays(world: &World<'_>, name: &ServiceName, node: &NodeName) -> bool {
     });
     let assigned = |machine: &NodeName, service: &ServiceName| is_assigned(world, service, machine);
     starts_first || world.uses.is_kept(name, node, assigned)
-}
-
-/// Rule 3: the services that the declaration took from `node` and that stay there for now, and who is bound to each; of one
-/// that starts elsewhere first, perhaps nobody.
-#[must_use]
-pub fn keeps(world: &World<'_>, node: &NodeName) -> BTreeMap<ServiceName, BTreeSet<ServiceName>> {
-    let held = world.machine(node).services().map(|(name, _)| name);
-    let stay = held.filter(|name| !is_assigned(world, name, node) && stays(world, name, node));
-    stay.map(|name| {
-        let users = world.uses.users(name, node).cloned().collect();
-        (name.clone(), users)
-    })
-    .collect()
 }
 
 /// Rule 3, of a service that stays and provides no more: it has a list until that is empty there. Without its load
@@ -202,6 +195,8 @@ pub fn outline(world: &World<'_>, node: &NodeName) -> Outline {
             && stays(world, name, node)
             && let Some(placed) = kept(world, name, node)
         {
+            let users = world.uses.users(name, node).cloned().collect();
+            outline.keeps.insert(name.clone(), users);
             outline.services.insert(name.clone(), placed);
         }
     }
@@ -235,7 +230,7 @@ fn take(world: &World<'_>, service: &Service, node: &NodeName, outline: &mut Out
 
 #[cfg(test)]
 mod tests {
-    use super::keeps;
+    use super::outline;
     use crate::compose::sample::{Sample, bound, bound_unwaited, name, node, with};
 
     #[test]
@@ -246,9 +241,12 @@ mod tests {
         assert_eq!(sample.composed("m0"), "");
         let sample = sample.sent("m1", vec![("billing", bound("broker:1@m0"))]);
         assert_eq!(sample.composed("m0"), "broker(kept)[billing:1]");
-        let kept = keeps(&sample.world(), &node("m0"));
-        assert_eq!(kept, [(name("broker"), [name("billing")].into())].into());
-        assert!(keeps(&sample.world(), &node("m1")).is_empty());
+        let keeps = |on: &str| outline(&sample.world(), &node(on)).keeps;
+        assert_eq!(
+            keeps("m0"),
+            [(name("broker"), [name("billing")].into())].into()
+        );
+        assert!(keeps("m1").is_empty());
     }
 
     #[test]

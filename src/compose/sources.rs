@@ -102,7 +102,10 @@ pub(super) fn list_template(
 ) -> impl Fn(&str) -> Result<String, KindError> + '_ {
     |path| {
         sources.template(path.into()).map_err(|error| {
-            KindError::Template(Box::new(TemplateError::new(path, None, error.why)))
+            KindError::Template(Box::new(TemplateError {
+                remedy: error.remedy,
+                ..TemplateError::new(path, None, error.why)
+            }))
         })
     }
 }

@@ -46,11 +46,6 @@ impl Unwell {
         self.services.retain(|service, _| left(service));
     }
 
-    /// Only what `holds` says is on the machine still.
-    pub fn keep(&mut self, holds: impl Fn(&ServiceName) -> bool) {
-        self.leave(false, holds);
-    }
-
     /// The pushes that found it.
     #[must_use]
     pub fn pushes(&self) -> BTreeSet<u64> {

@@ -721,7 +721,7 @@ forward() {
 			mended "$s: a file of it was not as sent"
 		}
 		# What loads the list may be one of its files, and what is loaded may not outlive a changed one.
-		[ $applies$loads = 10 ] && does l && reloads=1
+		[ $applies = 1 ] && [ "$was" ] && [ "$all" = 0 ] && does l && reloads=1
 		# A provider that runs is told first, so that a failing apply does not keep somebody from being shut out.
 		# One that may not run yet is started first.
 		[ $loads = 1 ] && [ "$was" ] && [ "$all" = 0 ] && { forward_load || return 1; }
@@ -760,7 +760,7 @@ forward_reload() {
 	t_load="$t_load $s"
 	load "$digest" "$root/current" || return 1
 	# It fails where nobody listens any more.
-	tell "loaded $s" || :
+	has "$loaded" "$s" || tell "loaded $s" || :
 }
 # Keeps the current release and the one before it, and no newer lists but those of the current one. From a machine that holds no
 # service any more the one before goes too: nothing goes back to it, and its secrets would stay.
@@ -769,7 +769,7 @@ tidy() {
 	[ ! -f "$root/releases/$cur/.broken" ] || rm -f "$root/releases/$cur/.broken"
 	forget_saved "${old:--}" "$cur"
 	set +f
-	for f in "$root"/releases/*; do has "$cur ${old:--}" "${f##*/}" || rm -rf "$f"; done
+	for f in "$root"/releases/* "$root"/releases/.old-*; do has "$cur ${old:--}" "${f##*/}" || rm -rf "$f"; done
 	for f in "$root"/lists/*; do [ "$f" = "$root/lists/$cur" ] || ! there "$f" || rm -rf "$f"; done
 	set -f
 }
@@ -830,7 +830,7 @@ back() {
 			apply "$old" "$root/current" && check "$old" "$root/current" || back=1
 		fi
 		does l || continue
-		[ "$t_load" = "*" ] || has "$t_load" "$s" || continue
+		[ $again = 1 ] || has "$t_load" "$s" || continue
 		[ $again = 0 ] && has "$stay" "$s" && continue
 		load "$old" "$root/current" || {
 			back=1

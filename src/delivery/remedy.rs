@@ -31,7 +31,9 @@ pub(super) fn hint_of(
     output: &[String],
 ) -> Option<String> {
     let of_broker = match (step, service) {
-        (FailedStep::Load | FailedStep::Check, Some(provider)) => {
+        (FailedStep::Load, Some(provider)) => rabbitmq::remedy(provider, output),
+        // The list is read back by what loads it; a check of the service's own is run otherwise.
+        (FailedStep::Check, Some(provider)) if cause.contains(READING_BACK) => {
             rabbitmq::remedy(provider, output)
         }
         _ => None,

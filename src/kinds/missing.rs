@@ -18,7 +18,7 @@ use std::sync::Arc;
 use minijinja::value::Value;
 
 use self::watched::{Log, Step, Watched};
-use super::engine::{Names, names_in, told};
+use super::printed::{Names, names_in, told};
 use crate::words::nearest;
 
 /// The most that one template is told to miss.

@@ -20,13 +20,13 @@ pub use custom::{
     BINDING_NAMES, BindingType, Custom, CustomWants, EntryName, Extension, Inline, NameError,
     Variable, WantName, WantValue, quoted,
 };
-pub use engine::{Names, engine};
+pub use engine::engine;
 pub use kind::{
     Account, Binding, Endpoint, Entry, GrantList, KindError, Owner, ProviderKind, Script,
     Templates, Value,
 };
 pub use missing::{Found, Missing, innermost, missing};
-pub use printed::no_text;
+pub use printed::{Names, no_text};
 pub use rabbitmq::{Permission, Rabbitmq, RabbitmqWants, Vhost, WantError};
 pub use runs::{Runs, UserName};
 pub use template_error::TemplateError;

@@ -8,8 +8,13 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State, escape_formatter};
 
 use super::custom::is_quotable;
-use super::engine::{Names, names_in, told};
 use super::missing::is_stand_in;
+
+/// The most names that are told of what has more.
+const TOLD_MOST: usize = 12;
+
+/// The names that a value has, where iterating over it does not give them.
+pub type Names = fn(&Value) -> Option<Vec<String>>;
 
 /// What was to be printed and is no text; the source of the engine's error.
 #[derive(Debug)]
@@ -85,4 +90,23 @@ pub fn no_text(error: &Error, source: &str, names_told: bool) -> Option<String> 
             said
         }
     })
+}
+
+/// The names that a value has.
+pub(super) fn names_in(value: &Value, names: Names) -> Vec<String> {
+    names(value).unwrap_or_else(|| {
+        let keys = value.try_iter().into_iter().flatten();
+        keys.filter_map(|key| key.as_str().map(str::to_owned))
+            .collect()
+    })
+}
+
+/// Names as they are told: the first ones, and how many more there are.
+pub(super) fn told(names: &[String]) -> String {
+    let first = names.get(..TOLD_MOST).unwrap_or(names);
+    let more = names.len().saturating_sub(first.len());
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }

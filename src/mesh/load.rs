@@ -126,12 +126,12 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
             &mut problems,
         );
     }
-    let provides = drafts.iter();
-    let provides = provides
-        .filter_map(|(name, draft)| Some((name.clone(), sources.at(draft.provides?))))
-        .collect();
     match head.name {
         Some(name) if problems.is_empty() => Ok(Loaded {
+            provides: drafts
+                .iter()
+                .filter_map(|(name, draft)| Some((name.clone(), sources.at(draft.provides?))))
+                .collect(),
             mesh: Mesh {
                 name,
                 grid: head.grid.map(|versions| versions.value.0),
@@ -147,7 +147,6 @@ fn load_as(folder: &Utf8Path, version: &semver::Version) -> Result<Loaded, Diagn
             held_by_default: machines.held_by_default,
             digest: sources.digest,
             files: sources.files.into_iter().map(|file| file.path).collect(),
-            provides,
         }),
         _ => Err(sources.diagnostics(problems)),
     }

@@ -9,7 +9,7 @@ use super::difference::{Difference, differences};
 use crate::compose::identities::lacks_identity;
 use crate::compose::manifest::Manifest;
 use crate::compose::sent::{Machine, Sent};
-use crate::compose::services::{Outline, Wait};
+use crate::compose::services::{Kept, Outline, Wait, outline};
 use crate::compose::{ComposeError, Composer, Composition, Release, World};
 use crate::provision::{self, ProvisionId};
 use crate::words::{NodeName, ServiceName};
@@ -69,6 +69,8 @@ pub struct Glance {
     pub waits: BTreeMap<ServiceName, Wait>,
     /// What is assigned there and has a revoked consumption.
     pub revoked: BTreeSet<ServiceName>,
+    /// What stays there although the declaration took it away.
+    pub keeps: Kept,
     /// Whose lists are to be loaded there.
     pub lists: BTreeSet<ServiceName>,
     /// Why it is behind; empty: it is not.
@@ -112,12 +114,19 @@ fn glance(composer: &Composer, world: &World<'_>, node: &NodeName) -> Glance {
         .map(|(release, outline)| (release, outline));
     let (reasons, is_rolled_back) = judge(world, node, seen);
     let remedy = composed.as_ref().err().map(ComposeError::remedy);
-    // One that cannot be composed has none of these.
-    let outline = composed.map(|(_, outline)| outline).unwrap_or_default();
+    // One that cannot be composed has none of these, but keeps what it keeps.
+    let outline = match composed {
+        Ok((_, outline)) => outline,
+        Err(_) => Outline {
+            keeps: outline(world, node).keeps,
+            ..Outline::default()
+        },
+    };
     let services = outline.services.into_iter();
     Glance {
         waits: outline.waits,
         revoked: outline.revoked,
+        keeps: outline.keeps,
         lists: services
             .filter_map(|(name, placed)| placed.grants().is_some().then_some(name))
             .collect(),

@@ -28,7 +28,7 @@ pub use dry_run::Pretend;
 pub use event::{Event, Summons};
 pub use fence::{Whose, whose};
 pub use older::{kept_admitted, shut_out};
-pub use report::{Problem, Report, Verdict, Waiting, declarable, owes};
+pub use report::{Problem, Report, Verdict, Waiting, owes};
 
 use crate::compose::sources::Sources;
 use crate::delivery::{Dispatch, Gate};

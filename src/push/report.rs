@@ -9,11 +9,11 @@ use super::older::{kept_admitted, shut_out};
 use super::{Named, Orders};
 use crate::compose::grants;
 use crate::compose::identities::{Renewal, standings};
-use crate::compose::sent::{Admitted, Machine};
+use crate::compose::sent::Admitted;
 use crate::compose::services::{Wait, revoked_accounts};
 use crate::compose::{ComposeError, World};
 use crate::delivery::Failure;
-use crate::mesh::{Hold, SITE_SERVICE};
+use crate::mesh::Hold;
 use crate::provision::ProvisionId;
 use crate::words::{NodeName, ServiceName, Token};
 
@@ -232,7 +232,7 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         if machine.is_known() && !world.mesh.nodes.contains_key(node) {
             let place = machine.elsewhere(None).unwrap_or_default();
             report.undeclared.insert(node.clone(), place);
-            let held = declarable(machine).cloned().collect();
+            let held = machine.declarable().cloned().collect();
             report.still_held.insert(node.clone(), held);
         }
         let left = machine.left_behind(world.mesh.nodes.get(node));
@@ -241,12 +241,6 @@ pub(super) fn report(world: &World<'_>, survey: &Survey, orders: &Orders) -> Rep
         }
     }
     report
-}
-
-/// The services that a machine may hold, but for the site, which is none of the declaration's.
-pub fn declarable(machine: &Machine) -> impl Iterator<Item = &ServiceName> {
-    let held = machine.possible().map(|(name, _)| name);
-    held.filter(|name| name.as_str() != SITE_SERVICE)
 }
 
 /// The providers on a machine that owes somebody: a grant that it does not admit for certain, or a revocation of one that it
@@ -295,21 +289,5 @@ fn blocked(
                 )
             })
             .collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compose::sample::{Sample, node, with};
-
-    #[test]
-    fn the_site_of_a_machine_is_no_service_that_the_declaration_could_take_away() {
-        let sent = vec![("site", with("")), ("web", with(""))];
-        let sample = Sample::of(&[]).sent("m0", sent);
-        let held: Vec<&str> = declarable(&sample.fleet[&node("m0")])
-            .map(ServiceName::as_str)
-            .collect();
-        assert_eq!(held, ["web"]);
     }
 }

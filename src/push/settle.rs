@@ -87,9 +87,16 @@ impl Run<'_> {
         let Some(declared) = self.mesh.nodes.get(node) else {
             return;
         };
+        let release = holding.manifest.as_ref().map(|release| release.digest());
+        let is_foreign = match (&holding.token, release) {
+            (Some(held), Some(release)) => {
+                !known.is_some_and(|known| known.was_sent(held, &release))
+            }
+            _ => false,
+        };
         let is_elsewhere = known.is_some_and(|known| known.elsewhere(Some(declared)).is_some());
         let elsewhere = is_elsewhere.then_some(holding.token.is_some());
-        settle(self.machine(node), holding, declared, ours);
+        settle(self.machine(node), holding, declared, is_foreign);
         (self.hear)(Event::SettledAs {
             node: node.clone(),
             elsewhere,
@@ -114,8 +121,8 @@ impl Run<'_> {
     }
 }
 
-/// The answer of the machine that is `declared` so becomes its last sent; `ours`: unless another store sent it.
-fn settle(machine: &mut Machine, holding: Holding, declared: &Node, ours: bool) {
+/// The answer of the machine that is `declared` so becomes its last sent; `is_foreign`: another store sent that.
+fn settle(machine: &mut Machine, holding: Holding, declared: &Node, is_foreign: bool) {
     machine.asked_at(declared, holding.token.as_ref());
     machine.attempt = None;
     machine.token = holding.token;
@@ -123,12 +130,14 @@ fn settle(machine: &mut Machine, holding: Holding, declared: &Node, ours: bool) 
         manifest,
         lists: holding.lists,
         at: Location::of(declared),
-        is_foreign: !ours,
+        is_foreign,
     });
     match &machine.sent {
         Some(sent) => {
             let held = &sent.manifest.services;
-            machine.unwell.keep(|service| held.contains_key(service));
+            machine
+                .unwell
+                .leave(false, |service| held.contains_key(service));
         }
         None => machine.unwell = Unwell::no(),
     }

@@ -116,7 +116,7 @@ CLAUSES = [
     ("settle: what it was sent at another place is kept", SENT, "self.former.push(Former::of(place, token).with(sent));", skipped()),
     ("settle: and where a first send was put back", SENT, "self.former.push(Former::of(place, self.token.take()));", skipped()),
     ("settle: with its token", SETTLE, "machine.token = holding.token;", skipped()),
-    ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, declared, ours);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
+    ("settle: the answer becomes last sent", SETTLE, "settle(self.machine(node), holding, declared, is_foreign);", "if MUT { let machine = self.machine(node); machine.attempt = None; machine.token = holding.token.clone(); } else { OLD }"),
     ("settle: with the lists that stayed", SETTLE, "lists: holding.lists,", "lists: if MUT { Default::default() } else { holding.lists },"),
     ("settle: not one on hold", SETTLE, "!self.is_on_hold(node)", ALWAYS),
     ("settle: who cannot be asked has failed", SETTLE, "return self.fail(node, Problem::Unsettled(failure));", "if MUT { return; }\n                OLD"),

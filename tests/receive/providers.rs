@@ -13,6 +13,7 @@ under_every_shell!(
     a_provider_whose_own_file_changes_loads_its_list_after_it_took_that,
     what_was_said_to_be_gone_goes_whatever_its_remove_says,
     a_provider_that_runs_is_told_before_it_is_applied,
+    a_provider_that_forgets_its_accounts_when_it_is_applied_has_them_again_also_where_it_is_put_back,
 );
 
 fn a_provider_that_leaves_is_told_to_admit_nobody_first(shell: Shell) {
@@ -169,6 +170,33 @@ fn a_provider_that_runs_is_told_before_it_is_applied(shell: Shell) {
     bed.applied(&[two]);
     // A list alone restarts nothing.
     assert_eq!(bed.log(), ["load broker", "check broker"]);
-    bed.applied(&[three]);
-    assert_eq!(bed.log(), ["load broker", "apply broker", "check broker"]);
+    let applied = bed.applied(&[three]);
+    // And once more after it, since what is loaded may not outlive what it applies.
+    assert_eq!(
+        bed.log(),
+        ["load broker", "apply broker", "check broker", "load broker"]
+    );
+    assert_eq!(applied.loaded, [name("broker")]);
+}
+
+fn a_provider_that_forgets_its_accounts_when_it_is_applied_has_them_again_also_where_it_is_put_back(
+    shell: Shell,
+) {
+    let mut bed = Bed::new(shell);
+    let list = bed.state().join("broker.list");
+    let broker = |consumers, conf, check, bed: &Bed| {
+        service("broker")
+            .file("conf", conf)
+            .grants(consumers, bed)
+            .command("apply", format!("rm -f '{}'", list.display()))
+            .command("check", check)
+            .limit(1)
+    };
+    bed.applied(&[broker(&["a"], "1", "true", &bed)]);
+    // Both its list and its own files change.
+    bed.applied(&[broker(&["a", "b"], "2", "true", &bed)]);
+    assert_eq!(fs::read_to_string(&list).unwrap(), "a\nb");
+    // What fails before it could load is put back with its list.
+    bed.rolled_back(&[broker(&["a", "b"], "3", "exit 1", &bed)]);
+    assert_eq!(fs::read_to_string(&list).unwrap(), "a\nb");
 }

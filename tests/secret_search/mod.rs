@@ -1,6 +1,5 @@
 //! The search for a secret: in everything that was printed or written, and in the argument lists and environments of all
 //! processes. `the_search_for_a_secret_finds_it_in_every_form` proves it.
-#![allow(dead_code, reason = "each test uses what it needs")]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -344,7 +344,7 @@ impl History {
             return;
         };
         known.forgotten.insert(name.clone());
-        known.unwell.keep(|other| other != name);
+        known.unwell.leave(false, |other| other != name);
         self.floor.forget_unwell(node, |other| other == name);
         let record = Change::Machine(node.clone(), known);
         self.store.borrow_mut().commit(&[record]).unwrap();

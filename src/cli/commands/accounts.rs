@@ -14,6 +14,7 @@ use crate::cli::context::{Context, Writing};
 use crate::cli::exit::CommandError;
 use crate::cli::phrases;
 use crate::cli::view::{Changed, ConsumerIs};
+use crate::compose::uses::Uses;
 use crate::mesh::Mesh;
 use crate::provision::{Issued, ProvisionError, ProvisionId, Provisions};
 use crate::store::{Change, State, Store as _, SystemChance};
@@ -186,7 +187,7 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
         });
     }
     let era = writing.state.era;
-    let unused = unused(mesh, &writing.state, &ids);
+    let unused = unused(&writing.state, &ids);
     let mut changed = Vec::new();
     for id in &ids {
         let provisions = &mut writing.state.provisions;
@@ -204,11 +205,11 @@ pub(super) fn rotate(context: &mut Context, arguments: &RotateArguments) -> crat
 }
 
 /// Those of these accounts that were issued by hand, and that no machine uses.
-fn unused(mesh: &Mesh, state: &State, ids: &BTreeSet<ProvisionId>) -> BTreeSet<ProvisionId> {
-    let world = state.world(mesh);
+fn unused(state: &State, ids: &BTreeSet<ProvisionId>) -> BTreeSet<ProvisionId> {
+    let uses = Uses::of(&state.fleet);
     let is_unused = |id: &&ProvisionId| {
-        let provision = world.provisions.get(&id.provider, &id.consumer);
-        let mut used = world.uses.accounts(&id.provider, &id.consumer);
+        let provision = state.provisions.get(&id.provider, &id.consumer);
+        let mut used = uses.accounts(&id.provider, &id.consumer);
         provision.is_some_and(|provision| provision.by_hand) && used.next().is_none()
     };
     ids.iter().filter(is_unused).cloned().collect()

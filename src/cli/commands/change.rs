@@ -11,9 +11,8 @@ use crate::cli::phrases::list;
 use crate::cli::ui::Line;
 use crate::cli::view::{ChangeView, Changed};
 use crate::compose::Composer;
-use crate::compose::services::keeps;
 use crate::mesh::Mesh;
-use crate::push::survey;
+use crate::push::{Survey, survey};
 use crate::store::State;
 use crate::words::{NodeName, ServiceName};
 use camino::Utf8Path;
@@ -26,7 +25,9 @@ pub(super) fn tell(
     state: &State,
     changed: Vec<Changed>,
 ) -> crate::cli::Result {
-    let (behind, mut held) = behind(context, folder, mesh, state);
+    let sources = context.sources(folder, mesh, &mesh.recipients);
+    let survey = survey(&Composer::new(mesh, sources), &state.world(mesh));
+    let (behind, mut held) = behind(context, mesh, &survey);
     held.extend(changed.iter().filter_map(|changed| match changed {
         Changed::Held { node, .. } => Some(node.clone()),
         _ => None,
@@ -41,7 +42,7 @@ pub(super) fn tell(
             _ => None,
         })
         .collect();
-    let kept = kept_still(mesh, state, &changed);
+    let kept = kept_still(mesh, &survey, &changed);
     let view = ChangeView { changed, behind };
     let exit = match sent_as(mesh, &state.fleet) {
         Some((old, nodes)) if !view.behind.is_empty() && !context.ui.json => {
@@ -96,23 +97,18 @@ pub(super) fn tell(
     Ok(exit)
 }
 
-/// What is said of a service that was taken from its machines and stays on some, since others use it.
-fn kept_still(mesh: &Mesh, state: &State, changed: &[Changed]) -> Vec<String> {
-    let world = state.world(mesh);
-    let is_taken = |service: &ServiceName| {
-        let mut all = changed.iter();
-        all.any(|one| matches!(one, Changed::Unassigned { service: taken, .. } if taken == service))
-    };
-    let all: Vec<(&NodeName, kept::Kept)> = mesh
-        .nodes
-        .keys()
-        .map(|node| {
-            let mut kept = keeps(&world, node);
-            kept.retain(|service, _| is_taken(service));
-            (node, kept)
-        })
-        .collect();
-    kept::hints(mesh, all.iter().map(|(node, kept)| (*node, kept)))
+/// What is said of services that were taken from their machines and stay on some, since others use them.
+fn kept_still(mesh: &Mesh, survey: &Survey, changed: &[Changed]) -> Vec<String> {
+    let taken = changed.iter().filter_map(|changed| match changed {
+        Changed::Unassigned { service, .. } => Some(service),
+        _ => None,
+    });
+    let taken: BTreeSet<&ServiceName> = taken.collect();
+    let hints = survey
+        .iter()
+        .filter(|(_, stands)| stands.keeps.keys().any(|service| taken.contains(service)))
+        .map(|(node, stands)| (node, &stands.keeps));
+    kept::hints(mesh, hints)
 }
 
 /// The same where it is known who is behind.
@@ -147,20 +143,17 @@ fn show(context: &mut Context, view: &ChangeView) -> Result<(), CommandError> {
 /// Every machine that is behind: those that are not on hold, and those that are.
 fn behind(
     context: &Context,
-    folder: &Utf8Path,
     mesh: &Mesh,
-    state: &State,
+    survey: &Survey,
 ) -> (BTreeSet<NodeName>, BTreeSet<NodeName>) {
-    let world = state.world(mesh);
-    let composer = Composer::new(mesh, context.sources(folder, mesh, &mesh.recipients));
     let is_on_hold = |node: &NodeName| {
         let node = mesh.nodes.get(node);
         node.is_some_and(|node| node.hold_in_force(context.today).is_some())
     };
-    survey(&composer, &world)
-        .into_iter()
+    survey
+        .iter()
         .filter(|(_, stands)| stands.is_behind())
-        .map(|(node, _)| node)
+        .map(|(node, _)| node.clone())
         .partition(|node| !is_on_hold(node))
 }
 

@@ -1,7 +1,7 @@
 //! `grid forget`: a machine, or a service on it, is taken as gone. It stands in for the acknowledgement that will
 //! never come.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::Args;
@@ -152,11 +152,15 @@ fn known(
     } else {
         BTreeSet::from([name(text, NodeName::new)?])
     };
+    // One that no send ever reached has nothing to be forgotten.
+    let fleet: BTreeMap<&NodeName, &Machine> = state
+        .fleet
+        .iter()
+        .filter(|(_, machine)| machine.is_known() || machine.token.is_some())
+        .collect();
     let known: Vec<_> = nodes
         .iter()
-        .filter_map(|node| Some((node.clone(), state.fleet.get(node)?.clone())))
-        // One that no send ever reached has nothing to be forgotten.
-        .filter(|(_, machine)| machine.is_known() || machine.token.is_some())
+        .filter_map(|node| Some((node.clone(), (*fleet.get(node)?).clone())))
         .collect();
     if !known.is_empty() {
         return Ok(known);
@@ -171,15 +175,15 @@ fn known(
             list(declared)
         )));
     }
-    let names = state.fleet.keys().map(NodeName::as_str);
+    let names = fleet.keys().map(|node| node.as_str());
     let suggestion = nearest(text, names)
         .map(|name| format!("; did you mean {name}?"))
         .unwrap_or_default();
     let error = CommandError::usage(format!("the store knows no machine {text}{suggestion}"));
-    Err(match (suggestion.is_empty(), state.fleet.is_empty()) {
+    Err(match (suggestion.is_empty(), fleet.is_empty()) {
         (false, _) => error,
         (true, true) => error.hint("nothing was sent to any machine yet"),
-        (true, false) => error.hint(format!("the store knows {}", some_of(state.fleet.keys()))),
+        (true, false) => error.hint(format!("the store knows {}", some_of(fleet.keys()))),
     })
 }
 
@@ -220,6 +224,6 @@ fn without(
     }
     let mut machine = machine.clone();
     machine.forgotten.insert(service.clone());
-    machine.unwell.keep(|other| other != service);
+    machine.unwell.leave(false, |other| other != service);
     Ok(machine)
 }

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::phrases;
+use crate::compose::services::Kept;
 use crate::mesh::Mesh;
 use crate::words::{NodeName, ServiceName};
-
-/// What each machine keeps, and for whom.
-pub(super) type Kept = BTreeMap<ServiceName, BTreeSet<ServiceName>>;
 
 /// One hint for each such service that somebody still needs by the declaration. One that has another machine moves by itself, and
 /// where the declaration lets it go the next pushes do.
@@ -15,17 +13,16 @@ pub(super) fn hints<'a>(
     mesh: &Mesh,
     kept: impl IntoIterator<Item = (&'a NodeName, &'a Kept)>,
 ) -> Vec<String> {
-    let needs = |user: &ServiceName, service: &ServiceName| {
-        let user = mesh.services.get(user);
-        user.is_some_and(|user| !user.nodes.is_empty() && user.consumes.contains_key(service))
-    };
     let mut found: BTreeMap<&ServiceName, (BTreeSet<ServiceName>, BTreeSet<NodeName>)> =
         BTreeMap::new();
     for (node, kept) in kept {
         for (service, users) in kept {
             let declared = mesh.services.get(service);
             let is_on_none = declared.is_some_and(|service| service.nodes.is_empty());
-            let users: BTreeSet<_> = users.iter().filter(|user| needs(user, service)).collect();
+            let users: BTreeSet<_> = users
+                .iter()
+                .filter(|user| mesh.consumption(service, user).is_some())
+                .collect();
             if is_on_none && !users.is_empty() {
                 let (all, nodes) = found.entry(service).or_default();
                 all.extend(users.into_iter().cloned());

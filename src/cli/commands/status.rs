@@ -19,11 +19,11 @@ use crate::cli::view::{
     WaitingView,
 };
 use crate::compose::identities::{self, Standing};
-use crate::compose::services::{Wait, keeps};
+use crate::compose::services::{Kept, Wait};
 use crate::compose::unwell::Unwell;
 use crate::compose::{Composer, World};
 use crate::provision::{Need, ProvisionId};
-use crate::push::{Blocker, Reason, blockers, declarable, kept_admitted, owes, shut_out, survey};
+use crate::push::{Blocker, Reason, blockers, kept_admitted, owes, shut_out, survey};
 use crate::words::{NodeName, ServiceName};
 
 /// Arguments of `grid status`.
@@ -55,7 +55,7 @@ struct Stands {
     waits: BTreeMap<ServiceName, (Wait, BTreeMap<ServiceName, BTreeSet<Blocker>>)>,
     revoked: BTreeSet<ServiceName>,
     /// What the declaration took from it and stays for now, and who uses that there.
-    keeps: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
+    keeps: Kept,
     /// Of a machine on hold: the providers on it that owe somebody.
     owes: BTreeSet<ServiceName>,
     identity: Option<Standing>,
@@ -221,7 +221,7 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
                 .map(|(service, wait)| (service, (wait, BTreeMap::new())))
                 .collect(),
             revoked,
-            keeps: keeps(&world, &node),
+            keeps: glance.keeps,
             owes,
             older: older.remove(&node).unwrap_or_default(),
             shut_out: shut_out.remove(&node).unwrap_or_default(),
@@ -241,7 +241,8 @@ fn stand(context: &Context, reading: &Reading) -> BTreeMap<NodeName, Stands> {
         if machine.is_known() && !mesh.nodes.contains_key(node) {
             let users = |name: &ServiceName| world.uses.users(name, node).cloned().collect();
             let stands = Stands {
-                keeps: declarable(machine)
+                keeps: machine
+                    .declarable()
                     .map(|name| (name.clone(), users(name)))
                     .collect(),
                 ..Stands::new(MachineState::Undeclared)

@@ -156,8 +156,9 @@ impl Context {
             SledStore::open_or_create(lock, identity, &loaded.mesh.recipients, self.started)?;
         let state = store.load()?;
         let is_not_named = store.is_not_named(&loaded.mesh.recipients);
-        let taken_out = store.take_out()?;
+        // Asked before it is sealed anew: what the store is sealed for is known of the one that was read.
         let sealed_for = store.to_be_sealed_for(&loaded.mesh.recipients);
+        let taken_out = store.take_out()?;
         let git = git::place(&folder);
         let mut writing = Writing {
             loaded,
@@ -172,8 +173,8 @@ impl Context {
         Ok(writing)
     }
 
-    /// Says who was taken out of the store, since the declaration names them no more, and writes it into the journal whatever
-    /// becomes of the command.
+    /// Says who was taken out of the store, since the declaration names them no more, and writes it into the journal before the command
+    /// does anything that may fail.
     fn tell_of_recipients(
         &mut self,
         writing: &mut Writing,
@@ -186,9 +187,9 @@ impl Context {
                 .iter()
                 .map(|one| format!("{} {}", one.name.trim(), one.key))
                 .collect();
-            writing.store.commit(&[Change::Journal(entry)])?;
             let text = recipients::taken_out(taken_out, &writing.loaded.mesh, &writing.state);
             self.ui.note(&Line::note(text));
+            writing.store.commit(&[Change::Journal(entry)])?;
         }
         if is_not_named {
             self.ui

@@ -124,7 +124,7 @@ pub enum Changed {
         generation: u32,
         /// Whether the older ones were closed at once.
         cut: bool,
-        /// Whether no machine of the mesh uses it, as of an account for somebody outside: then nobody is waited for, and the next push
+        /// Whether it is an account issued by hand that no machine of the mesh uses, as one for somebody outside: then nobody is waited for, and the next push
         /// closes the older ones.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         unused: bool,

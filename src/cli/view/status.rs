@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use super::problem::FailureView;
 use super::waiting::WaitingView;
 use crate::compose::identities::Standing;
+use crate::compose::services::Kept;
 use crate::provision::ProvisionId;
 use crate::push::{Reason, Whose};
 use crate::store::Holder;
@@ -69,7 +70,7 @@ pub struct MachineView {
     /// The services that the declaration took from it and that stay for now, and who uses each there; of an undeclared machine, all that it
     /// holds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub keeps: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
+    pub keeps: Kept,
     /// Of a machine on hold: the providers on it whose list is not what it should be, so that somebody is owed a grant or
     /// a revocation. `--exit-code` counts that.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]

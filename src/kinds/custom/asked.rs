@@ -2,7 +2,8 @@
 //!
 //! The engine knows the names that a text does not declare, but takes a name that is set within an `{% if %}` as not declared after
 //! it, where it is, and knows nothing of `default` and `is defined`. Such names are left out here, and one too many rather than one
-//! too few: what is found is wrong wherever it is reached.
+//! too few: what is found is wrong wherever it is reached. Whether a name is declared is the engine's to say; only where it stands, and
+//! whether it is asked for as if it were there, is read here, since the engine shows its parsed text to nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -8,8 +8,9 @@
 use minijinja::value::Value;
 use serde::{Deserialize, Serialize};
 
-use super::super::engine::{Names, engine};
+use super::super::engine::engine;
 use super::super::missing::missing;
+use super::super::printed::Names;
 use super::super::printed::no_text;
 use super::super::template_error::TemplateError;
 use super::asked::{self, Unknown};
@@ -89,13 +90,9 @@ pub(super) fn render(name: &str, source: &str, values: Value) -> Result<Secret, 
         .map_err(|error| TemplateError::new(name, error.line(), unparsed(&error)))?;
     template.render(&values).map(Secret::new).map_err(|error| {
         let of = |_: &minijinja::Error| (name.to_owned(), source.to_owned());
-        let found = missing(
-            &error,
-            &values,
-            |_| None,
-            of,
-            |values| template.render(values),
-        );
+        let found = missing(&error, &values, ITERATED, of, |values| {
+            template.render(values)
+        });
         TemplateError::of_missing(found, |_| String::new()).unwrap_or_else(|| {
             // Its values hold passwords, always.
             let no_text = no_text(&error, source, false);

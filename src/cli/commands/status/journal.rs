@@ -88,10 +88,6 @@ fn tell(
     untold: &mut BTreeSet<NodeName>,
 ) {
     for record in records.iter().rev() {
-        if let Some(push) = record.entry.push {
-            // A push that was killed has no end in the journal, and no older one says what became of its sends.
-            untold.retain(|node| attempt_of(reading, node).is_none_or(|attempt| attempt <= push));
-        }
         for (node, touched) in &record.entry.machines {
             // What else reached for it, as `grid evidence clear` does, says nothing of what was sent; nor does it if only something
             // on it was forgotten.
@@ -102,6 +98,9 @@ fn tell(
                 continue;
             };
             let push = record.entry.push.unwrap_or(reading.state.push);
+            if is_before(reading, push, node) {
+                continue;
+            }
             if stands.state == MachineState::Uncertain {
                 stands.fenced = fenced(reading, push, node, touched);
             }
@@ -109,6 +108,16 @@ fn tell(
             stands.last = last(push, touched, is_as_now);
         }
     }
+    let oldest = records.iter().filter_map(|record| record.entry.push).min();
+    if let Some(oldest) = oldest {
+        untold.retain(|node| !is_before(reading, oldest, node));
+    }
+}
+
+/// Whether a push was before the one whose send to a machine is not settled. That one was killed and has no end in the journal; no
+/// older one says what became of its sends.
+fn is_before(reading: &Reading, push: u64, node: &NodeName) -> bool {
+    attempt_of(reading, node).is_some_and(|attempt| push < attempt)
 }
 
 fn fenced(reading: &Reading, push: u64, node: &NodeName, touched: &Touched) -> Option<FencedView> {
