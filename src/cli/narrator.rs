@@ -1,10 +1,12 @@
 //! Tells a push while it goes on: one line a machine and round, written when the machine has settled.
 
+mod columns;
 mod repeats;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use columns::Columns;
 use repeats::runs;
 
 use super::exit::CommandError;
@@ -15,20 +17,6 @@ use crate::delivery::{Applied, Progress};
 use crate::mesh::{Mesh, Service};
 use crate::push::{Event, Problem, Reason, Summons};
 use crate::words::{NodeName, ServiceName};
-
-/// `round 0  `: as wide as what stands before a machine's name.
-const MARGIN: usize = 9;
-/// `flushed  `.
-const SUMMONS: usize = 9;
-/// Where the outcome stands, if the reason leaves it the room.
-const REASON: usize = 36;
-/// It stands further right in a round where a reason is longer, up to here.
-const REASON_MOST: usize = 64;
-/// Where the outcome stands on a terminal narrower than `WIDE`.
-const REASON_NARROW: usize = 20;
-const WIDE: usize = 110;
-/// A wider name of a machine shifts its line.
-const WIDEST_NODE: usize = 24;
 
 /// Of how many lines of a step it is kept that they were printed.
 const SAID_MOST: usize = 200;
@@ -49,11 +37,7 @@ pub(super) struct Narrator<'a> {
     ui: &'a mut Ui,
     mesh: &'a Mesh,
     heading: Heading,
-    node_width: usize,
-    /// As wide as the column of the reasons is at least, and at most.
-    reason_widths: (usize, usize),
-    /// As wide as it is in this round.
-    reason_width: usize,
+    columns: Columns,
     bars: Bars,
     under_way: BTreeMap<NodeName, UnderWay>,
     /// The machines that are being asked what they hold.
@@ -75,19 +59,13 @@ struct UnderWay {
 impl<'a> Narrator<'a> {
     /// Tells a push of this mesh.
     pub fn new(ui: &'a mut Ui, mesh: &'a Mesh, heading: Heading) -> Self {
-        let widest = mesh.nodes.keys().map(|node| node.as_str().len()).max();
+        let columns = Columns::new(ui.width(), mesh);
         let bars = Bars::new(ui.show_bars());
-        let reason_widths = match ui.width() {
-            Some(width) if width < WIDE => (REASON_NARROW, REASON_NARROW),
-            _ => (REASON, REASON_MOST),
-        };
         Self {
             ui,
             mesh,
             heading,
-            reason_widths,
-            reason_width: reason_widths.0,
-            node_width: widest.unwrap_or(0).min(WIDEST_NODE),
+            columns,
             bars,
             under_way: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -134,7 +112,7 @@ impl<'a> Narrator<'a> {
                 self.say_unless_quiet(&line);
             }
             Event::Asking { node } if self.heading.dry_run => {
-                let line = self.line("to ask", node, None).plain(
+                let line = self.columns.line("to ask", node, None).plain(
                     "nobody knows what it holds: a push asks it first, and then may have less to do than follows",
                 );
                 self.say_unless_quiet(&line);
@@ -146,7 +124,7 @@ impl<'a> Narrator<'a> {
             Event::SettledAs { node, elsewhere } => {
                 self.asked.remove(node);
                 self.bars.end(node);
-                let line = self.line("settled", node, None);
+                let line = self.columns.line("settled", node, None);
                 self.say_unless_quiet(&line.plain(match elsewhere {
                     None => "it was uncertain, and has told what it holds",
                     Some(true) => {
@@ -193,7 +171,10 @@ impl<'a> Narrator<'a> {
                     first: reasons.contains(&Reason::NeverSent) || reasons.contains(&Reason::Moved),
                     said: BTreeSet::new(),
                 };
-                self.make_room(under_way.why.chars().count());
+                // All reasons of a round are told before its first outcome.
+                let begins = self.under_way.is_empty();
+                self.columns
+                    .make_room(under_way.why.chars().count(), begins);
                 self.under_way.insert(node.clone(), under_way);
                 self.bars.begin(node);
             }
@@ -204,7 +185,9 @@ impl<'a> Narrator<'a> {
                 waits,
             } => {
                 let why = phrases::waits(self.mesh, waits);
-                let line = self.line(&format!("round {round}"), node, Some(*summons));
+                let line = self
+                    .columns
+                    .line(&format!("round {round}"), node, Some(*summons));
                 self.say_unless_quiet(&line.look(Look::Warn, why));
             }
             Event::Progress { node, progress } => self.progress(node, progress),
@@ -220,7 +203,7 @@ impl<'a> Narrator<'a> {
                 self.details(&applied.notes);
             }
             Event::Contacted { node, applied } => {
-                let line = self.line("contact", node, Some(Summons::Named));
+                let line = self.columns.line("contact", node, Some(Summons::Named));
                 if self.heading.dry_run {
                     self.say_unless_quiet(&line.plain("would be verified and checked"));
                 } else if applied.mended.is_empty()
@@ -238,7 +221,7 @@ impl<'a> Narrator<'a> {
                 self.bars.end(node);
                 self.under_way.remove(node);
                 self.emptied.insert(node.clone());
-                let line = self.line("emptied", node, None);
+                let line = self.columns.line("emptied", node, None);
                 self.say(&line.look(
                     Look::Warn,
                     "it holds nothing any more; all of it is sent again",
@@ -257,38 +240,14 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// Has the column of the reasons hold one more of this round, all of which are told before the first outcome.
-    fn make_room(&mut self, reason: usize) {
-        let (least, most) = self.reason_widths;
-        if self.under_way.is_empty() {
-            self.reason_width = least;
-        }
-        if reason <= most {
-            self.reason_width = self.reason_width.max(reason);
-        }
-    }
-
     /// What was minted, or would be.
     fn minted(&mut self, what: &str) {
         let label = match self.heading.dry_run {
             true => "to mint",
             false => "minted",
         };
-        let line = Line::new().column(Look::Plain, label, MARGIN).plain(what);
+        let line = Columns::margin(label).plain(what);
         self.say_unless_quiet(&line);
-    }
-
-    fn line(&self, margin: &str, node: &NodeName, summons: Option<Summons>) -> Line {
-        let line = Line::new().column(Look::Plain, margin, MARGIN).column(
-            Look::Strong,
-            node,
-            self.node_width.saturating_add(2),
-        );
-        match summons {
-            Some(Summons::Named) => line.column(Look::Plain, "named", SUMMONS),
-            Some(Summons::Flushed) => line.column(Look::Plain, "flushed", SUMMONS),
-            None => line,
-        }
     }
 
     /// Why a machine was sent to, and what came of it. One that nobody sends to is contacted, if `contact` may be.
@@ -302,17 +261,13 @@ impl<'a> Narrator<'a> {
         let under_way = self.under_way.remove(node);
         let summons = under_way.as_ref().map(|under_way| under_way.summons);
         let mut line = match (summons, contact) {
-            (None, true) => self.line("contact", node, Some(Summons::Named)),
-            _ => self.line(&format!("round {round}"), node, summons),
+            (None, true) => self.columns.line("contact", node, Some(Summons::Named)),
+            _ => self.columns.line(&format!("round {round}"), node, summons),
         };
         let mut first = false;
         if let Some(under_way) = under_way {
             first = under_way.first;
-            line = line.column(
-                Look::Plain,
-                format!("{}  ", under_way.why),
-                self.reason_width.saturating_add(2),
-            );
+            line = self.columns.reason(line, &under_way.why);
         }
         self.say(&line.look(look, outcome));
         first
@@ -358,7 +313,7 @@ impl<'a> Narrator<'a> {
     }
 
     fn detail(&mut self, text: &str, look: Look) {
-        let line = Line::of(" ".repeat(MARGIN)).look(look, text);
+        let line = Columns::margin("").look(look, text);
         self.say(&line);
     }
 
@@ -385,6 +340,7 @@ impl<'a> Narrator<'a> {
         };
         if loud {
             let line = self
+                .columns
                 .line("", node, None)
                 .look(Look::Faint, message(progress));
             self.ui.note(&line);
